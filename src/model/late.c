@@ -22,7 +22,7 @@ typedef struct late_found {
 /* What the device counts; NULL: the host counts all. */
 static const co_device_metrics *late_counts(const co_model *model)
 {
-    return model->store->device && !model->positions ? model->store->device->ops->metrics : NULL;
+    return model->store->device ? model->store->device->ops->metrics : NULL;
 }
 
 static const co_device_metric *late_find(const co_model *model, const char *name)
@@ -176,7 +176,7 @@ static co_status late_count_there(co_model *model, uint64_t count, void *to)
     const void *compared = wanted ? co_plan_input(plan, wanted) : NULL;
     const bool label = co_model_target(model) == CO_TARGET_LABEL;
     const co_metric_batch seen = {.form = co_model_form(model),
-                                  .n = count,
+                                  .n = co_model_rows(model, count),
                                   .output = co_plan_output(plan),
                                   .target = label ? NULL : compared,
                                   .label = label ? compared : NULL,

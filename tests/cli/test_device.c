@@ -26,6 +26,14 @@
     "log_every: 1\n"                                                                               \
     "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
 
+#define DEVICE_LANGUAGE                                                                            \
+    "model: {name: gpt2, layers: 1, heads: 2, width: 8}\n"                                         \
+    "data: {name: text, path: text.txt, context: 19}\n"                                            \
+    "batch: 4\n"                                                                                   \
+    "max_steps: 6\n"                                                                               \
+    "log_every: 1\n"                                                                               \
+    "optimizer: {name: adamw, lr: 1e-2}\n"
+
 /* Of losses, with other orders of addition. */
 #define DEVICE_TOLERANCE 1e-4
 
@@ -125,6 +133,18 @@ static void device_training_agrees_with_cpu(void **state)
         program_remove("cpu");
         program_remove("gpu");
     }
+}
+
+/* Sequences whose last is shorter than the others, and labels that do not count. */
+static void device_language_model_agrees_with_cpu(void **state)
+{
+    (void)state;
+    device_need();
+    program_assert_success(program_line("train text.yaml --quiet --run-dir cpu"));
+    check_used(device_run("STANDIN_GPUS=1", "train text.yaml -s device=cuda --run-dir gpu"));
+    check_like("gpu", "cpu");
+    program_remove("cpu");
+    program_remove("gpu");
 }
 
 /* Of 8 steps most are replayed, unless the config wants none to be. */
@@ -294,7 +314,13 @@ static void device_that_cannot_train_is_refused(void **state)
 
 static int device_setup(void **state)
 {
+    char text[1024] = "";
+
     (void)state;
+    for (int i = 0; i < 12; i++)
+        strcat(text, "the quick brown fox jumps over a lazy dog, and\n");
+    program_write_text("text.txt", text);
+    program_write_text("text.yaml", DEVICE_LANGUAGE);
     program_write_text("good.yaml", DEVICE_CONFIG);
     return 0;
 }
@@ -303,11 +329,13 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest own[] = {
         cmocka_unit_test(device_training_agrees_with_cpu),
+        cmocka_unit_test(device_language_model_agrees_with_cpu),
         cmocka_unit_test(device_graph_of_a_step_has_its_bits),
         cmocka_unit_test(device_is_another_after_resume),
     };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_training_agrees_with_cpu),
+        cmocka_unit_test(device_language_model_agrees_with_cpu),
         cmocka_unit_test(device_graph_of_a_step_has_its_bits),
         cmocka_unit_test(device_is_another_after_resume),
         cmocka_unit_test(device_of_each_rank_trains_as_one),

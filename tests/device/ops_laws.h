@@ -7,8 +7,7 @@
 typedef struct ops_way {
     const co_backend *const *backends; /* of the device, with kernels for the test ops in use */
     const char *loss;                  /* ends networks without a loss; NULL: the harness's */
-    const char *const *without; /* words of cases that are left out, ended by NULL; NULL: none */
-    const char *const *with;    /* words of the only cases that are wanted; NULL: all */
+    const char *const *with;           /* words of the only cases that are wanted; NULL: all */
     /* What is allowed, as a part of a tensor's largest value; 0: the same bits. */
     float tolerance, half_tolerance;
 } ops_way;

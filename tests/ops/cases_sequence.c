@@ -28,6 +28,7 @@ const ops_case cases_sequence[] = {
     SEQUENCE("attention of many", 1, 70, 24, "attention {heads: 1}"),
     SEQUENCE("attention both ways", 2, 9, 18, "attention {heads: 2, causal: false}"),
     SEQUENCE("attention with shared keys", 2, 7, 40, "attention {heads: 6, kv_heads: 2}"),
+    SEQUENCE("attention with shared keys of many", 1, 37, 32, "attention {heads: 4, kv_heads: 2}"),
     SEQUENCE("attention block", 2, 6, 8,
              "keep; layernorm; linear {out: 24}; attention {heads: 2}; linear {out: 8}; add"),
     SEQUENCE("positions", 3, 5, 7, "positions"),

@@ -58,8 +58,8 @@ typedef struct co_device_metric {
 } co_device_metric;
 
 typedef struct co_device_metrics {
-    /** What every event has: number of samples, sum of the loss, samples that are right. Sequences
-     *  are counted on the host. */
+    /** What every event has: number of samples or positions, sum of the loss, how many are right.
+     */
     void (*count)(co_queue *queue, struct co_result *out, const co_metric_batch *batch);
     /** Others, ended by a NULL name; what is not here the host counts. */
     const co_device_metric *metric;

@@ -22,6 +22,9 @@ static inline size_t cuda_count_of(const co_tensor *tensor)
 /* Elements after the first two dimensions; 1 if there are none. */
 uint32_t cuda_plane(const co_shape *shape);
 
+/* What `from` has, on the call's queue, if `to` is another tensor; NULL: nothing. */
+co_status cuda_copy_tensor(const co_call *call, const co_tensor *to, const co_tensor *from);
+
 /* Rows of a linear layer, and its features in and out. */
 typedef struct cuda_linear_size {
     uint32_t n, in, out;
@@ -78,6 +81,9 @@ extern const co_kernel co_cuda_unpack;
     X(adaptive_avgpool)                                                                            \
     X(batchnorm)                                                                                   \
     X(layernorm)                                                                                   \
+    X(attention)                                                                                   \
+    X(embedding)                                                                                   \
+    X(positions)                                                                                   \
     X(relu)                                                                                        \
     X(gelu)                                                                                        \
     X(tanh)                                                                                        \

@@ -97,7 +97,7 @@ static co_status pointwise_add_forward(co_call *call, const co_run *run)
 
 /* ---- operators that change no value ---- */
 
-static co_status pointwise_copy(const co_call *call, const co_tensor *to, const co_tensor *from)
+co_status cuda_copy_tensor(const co_call *call, const co_tensor *to, const co_tensor *from)
 {
     if (!to || to->data == from->data)
         return CO_OK;
@@ -107,14 +107,14 @@ static co_status pointwise_copy(const co_call *call, const co_tensor *to, const 
 static co_status pointwise_copy_forward(co_call *call, const co_run *run)
 {
     (void)run;
-    return pointwise_copy(call, call->out[0], call->in[0]);
+    return cuda_copy_tensor(call, call->out[0], call->in[0]);
 }
 
 static co_status pointwise_copy_backward(co_call *call, const co_run *run)
 {
     (void)run;
     for (int i = 0; i < call->op->n_in; i++)
-        CO_TRY(pointwise_copy(call, call->grad_in[i], call->grad_out[0]));
+        CO_TRY(cuda_copy_tensor(call, call->grad_in[i], call->grad_out[0]));
     return CO_OK;
 }
 

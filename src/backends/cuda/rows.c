@@ -13,6 +13,15 @@ static cuda_rows rows_sizes(const co_shape *shape)
     return args;
 }
 
+/* Of logits (N, T, C): a row for each position. */
+static void rows_take_positions(cuda_rows *args, const co_shape *shape)
+{
+    args->positions = shape->ndim == 3 ? (uint32_t)shape->dim[1] : 1;
+    args->rows *= args->positions;
+    args->width /= args->positions;
+    args->lanes = cuda_lanes(args->width);
+}
+
 static void rows_launch(const co_call *call, cuda_kernel kernel, cuda_rows *args)
 {
     cuda_launch_blocks(call->queue, kernel, cuda_row_blocks(args->rows, args->lanes), args);
@@ -61,8 +70,10 @@ static cuda_rows rows_loss(const co_call *call)
         args.label = call->in[1]->data;
     else
         args.y = call->in[1]->data;
-    if (call->op == &co_op_cross_entropy)
+    if (call->op == &co_op_cross_entropy) {
         args.smoothing = (float)((const co_cross_entropy_attr *)call->attr)->label_smoothing;
+        rows_take_positions(&args, &call->in[0]->shape);
+    }
     args.term = call->op == &co_op_mse_loss  ? CUDA_SQUARE
                 : call->op == &co_op_l1_loss ? CUDA_ABSOLUTE
                                              : CUDA_BINARY;
@@ -87,18 +98,30 @@ static cuda_rows rows_loss_backward(const co_call *call, const co_run *run)
     return args;
 }
 
-static bool rows_supports_labels(const co_call *call, const char **why)
+/* The losses of positions, before their mean. */
+static co_status rows_cross_entropy_plan(co_call *call)
 {
-    *why = "labels of positions";
-    return call->in[0]->shape.ndim == 2 && cuda_fits(call, why);
+    const cuda_rows args = rows_loss(call);
+
+    call->scratch_bytes = args.positions > 1 ? args.rows * sizeof(float) : 0;
+    return CO_OK;
 }
 
 static co_status rows_cross_entropy_forward(co_call *call, const co_run *run)
 {
-    cuda_rows args = rows_loss_forward(call);
+    cuda_rows args = rows_loss_forward(call), mean = args;
 
     (void)run;
+    if (args.positions > 1)
+        args.out = call->scratch;
     rows_launch(call, CUDA_rows_cross_entropy, &args);
+    if (args.positions == 1)
+        return CO_OK;
+    mean.x = args.out;
+    mean.rows = args.rows / args.positions;
+    mean.width = args.positions;
+    mean.lanes = cuda_lanes(mean.width);
+    rows_launch(call, CUDA_rows_mean, &mean);
     return CO_OK;
 }
 
@@ -153,17 +176,22 @@ static co_status rows_values_backward(co_call *call, const co_run *run)
     return rows_each_backward(call, run, CUDA_rows_values_backward);
 }
 
-#define ROWS_KERNEL(name, way, takes)                                                              \
+#define ROWS_KERNEL(name, way)                                                                     \
     const co_kernel co_cuda_##name = {.op = #name,                                                 \
-                                      .supports = takes,                                           \
+                                      .supports = cuda_fits,                                       \
                                       .forward = rows_##way##_forward,                             \
                                       .backward = rows_##way##_backward}
 
-ROWS_KERNEL(nll_loss, nll, cuda_fits);
-ROWS_KERNEL(cross_entropy, cross_entropy, rows_supports_labels);
-ROWS_KERNEL(mse_loss, values, cuda_fits);
-ROWS_KERNEL(l1_loss, values, cuda_fits);
-ROWS_KERNEL(bce_with_logits_loss, values, cuda_fits);
+ROWS_KERNEL(nll_loss, nll);
+ROWS_KERNEL(mse_loss, values);
+ROWS_KERNEL(l1_loss, values);
+ROWS_KERNEL(bce_with_logits_loss, values);
+
+const co_kernel co_cuda_cross_entropy = {.op = "cross_entropy",
+                                         .supports = cuda_fits,
+                                         .plan = rows_cross_entropy_plan,
+                                         .forward = rows_cross_entropy_forward,
+                                         .backward = rows_cross_entropy_backward};
 
 const co_kernel co_cuda_log_softmax = {.op = "log_softmax",
                                        .supports = cuda_fits,

@@ -16,6 +16,7 @@ static void count_batch(co_queue *queue, struct co_result *out, const co_metric_
                        .correct5 = &out->correct5,
                        .loss_sum = &out->loss_sum,
                        .rows = (uint32_t)batch->n,
+                       .positions = batch->form.positions ? (uint32_t)batch->form.positions : 1,
                        .width = (uint32_t)batch->form.outputs};
 
     args.lanes = cuda_lanes(args.width);

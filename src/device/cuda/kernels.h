@@ -17,6 +17,8 @@
     X(norm)                                                                                        \
     X(gemm)                                                                                        \
     X(layout)                                                                                      \
+    X(attention)                                                                                   \
+    X(embedding)                                                                                   \
     X(count)
 
 #define CUDA_KERNELS(X)                                                                            \
@@ -89,6 +91,14 @@
     X(gemm, gemm_sum_parts)                                                                        \
     X(layout, layout_transpose)                                                                    \
     X(layout, layout_add_row)                                                                      \
+    X(attention, attention_forward)                                                                \
+    X(attention, attention_backward_queries)                                                       \
+    X(attention, attention_backward_keys)                                                          \
+    X(embedding, embedding_rows)                                                                   \
+    X(embedding, embedding_backward)                                                               \
+    X(embedding, positions_add)                                                                    \
+    X(embedding, positions_backward)                                                               \
+    X(rows, rows_mean)                                                                             \
     X(count, count_right)                                                                          \
     X(count, count_loss)                                                                           \
     X(count, count_metrics)

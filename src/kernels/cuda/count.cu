@@ -9,17 +9,23 @@
 #include "kernels/cuda/block_sums.h"
 #include "kernels/cuda/grid.h"
 
+#define COUNT_LAST 5 /* a place after all that are counted */
+
 static inline bool count_agrees(float logit, float target)
 {
     return logit == logit && (logit > 0) == (target >= 0.5F);
 }
 
-/* How many of a lane's classes come before the label, whose own logit comes last if it is NaN. */
-static inline float count_higher(const float *x, uint32_t label, uint32_t lane,
+/* How many of a lane's classes come before the label, whose own logit comes last if it is NaN; many
+   where the row does not count. */
+static inline float count_higher(const float *x, int32_t right, uint32_t lane,
                                  const cuda_count *arg)
 {
+    const uint32_t label = right < 0 ? 0 : (uint32_t)right;
     uint32_t higher = x[label] != x[label] && lane == 0 ? arg->width : 0;
 
+    if (right < 0)
+        return COUNT_LAST;
     for (uint32_t c = lane; c < arg->width; c += arg->lanes)
         higher += x[c] > x[label] || (c < label && x[c] == x[label]);
     return (float)higher;
@@ -48,9 +54,9 @@ KERNEL(count_right, cuda_count)
 
             place[THREAD] = 0;
             if (row < arg.rows)
-                place[THREAD] =
-                    arg.label ? count_higher(arg.output + at, (uint32_t)arg.label[row], lane, &arg)
-                              : count_wrong(arg.output + at, arg.target + at, lane, &arg);
+                place[THREAD] = arg.label
+                                    ? count_higher(arg.output + at, arg.label[row], lane, &arg)
+                                    : count_wrong(arg.output + at, arg.target + at, lane, &arg);
         }
         block_sum(place, arg.lanes);
         PHASE {
@@ -58,7 +64,7 @@ KERNEL(count_right, cuda_count)
                 continue;
             if (place[THREAD] == 0)
                 ATOMIC_ADD_64(arg.correct, 1);
-            if (place[THREAD] < 5 && arg.label)
+            if (place[THREAD] < COUNT_LAST && arg.label)
                 ATOMIC_ADD_64(arg.correct5, 1);
         }
     }
@@ -67,19 +73,21 @@ KERNEL(count_right, cuda_count)
 /* One block. */
 KERNEL(count_loss, cuda_count)
 {
-    SHARED double sum[CUDA_BLOCK], none[CUDA_BLOCK];
+    SHARED double sum[CUDA_BLOCK], counted[CUDA_BLOCK];
 
     PHASE {
-        sum[THREAD] = none[THREAD] = 0;
+        sum[THREAD] = counted[THREAD] = 0;
+        for (uint32_t i = THREAD; i < arg.rows / arg.positions; i += THREADS)
+            sum[THREAD] += (double)arg.loss[i];
         for (uint32_t row = THREAD; row < arg.rows; row += THREADS)
-            sum[THREAD] += (double)arg.loss[row];
+            counted[THREAD] += arg.label && arg.label[row] < 0 ? 0 : 1;
     }
-    block_sum_pairs(sum, none, 1);
+    block_sum_pairs(sum, counted, 1);
     PHASE {
         if (THREAD > 0)
             continue;
-        *arg.loss_sum = sum[0];
-        *arg.count = arg.rows;
+        *arg.loss_sum = sum[0] * (double)arg.positions;
+        *arg.count = (uint64_t)counted[0];
     }
 }
 

@@ -11,11 +11,12 @@
 /* All that is counted is 0 before. */
 typedef struct cuda_count {
     const float *output, *target; /* (rows, width) */
-    const float *loss;            /* (rows) */
-    const int32_t *label;         /* (rows); NULL: there are none */
+    const float *loss;            /* (rows / positions) */
+    const int32_t *label;         /* (rows), -1: not counted; NULL: there are none */
     uint64_t *count, *correct, *correct5;
     double *loss_sum;
     uint32_t rows, width, lanes; /* lanes as in rows.h */
+    uint32_t positions;          /* rows of a sample */
 } cuda_count;
 
 typedef enum cuda_metric { CUDA_AGREES, CUDA_MAE, CUDA_RMSE } cuda_metric;

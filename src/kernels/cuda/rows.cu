@@ -125,6 +125,9 @@ KERNEL(rows_cross_entropy, cuda_rows)
 
             if (THREAD % arg.lanes > 0 || row >= arg.rows)
                 continue;
+            arg.out[row] = 0;
+            if (arg.label[row] < 0)
+                continue;
             right = arg.x[(size_t)row * arg.width + (uint32_t)arg.label[row]] - most[THREAD];
             arg.out[row] = logf(sum[THREAD]) - (1 - arg.smoothing) * right -
                            arg.smoothing / (float)arg.width * all[THREAD];
@@ -135,7 +138,8 @@ KERNEL(rows_cross_entropy, cuda_rows)
 KERNEL(rows_cross_entropy_backward, cuda_rows)
 {
     SHARED float most[CUDA_BLOCK], sum[CUDA_BLOCK];
-    const float scale = rows_scale(&arg), rest = arg.smoothing / (float)arg.width;
+    const float scale = rows_scale(&arg) / (float)arg.positions;
+    const float rest = arg.smoothing / (float)arg.width;
 
     for (uint32_t first = rows_begin(&arg); first < arg.rows; first += rows_step(&arg)) {
         rows_exp(most, sum, &arg, first);
@@ -148,9 +152,29 @@ KERNEL(rows_cross_entropy_backward, cuda_rows)
                 const bool right = c == (uint32_t)arg.label[row];
                 const float q = (right ? 1 - arg.smoothing : 0) + rest;
 
-                arg.out[at] = scale * (expf(arg.x[at] - top - norm) - q);
+                arg.out[at] = arg.label[row] < 0 ? 0 : scale * (expf(arg.x[at] - top - norm) - q);
             }
         }
+    }
+}
+
+/* Of each row of x. */
+KERNEL(rows_mean, cuda_rows)
+{
+    SHARED float sum[CUDA_BLOCK];
+
+    for (uint32_t first = rows_begin(&arg); first < arg.rows; first += rows_step(&arg)) {
+        PHASE {
+            const uint32_t row = rows_row(&arg, first);
+
+            sum[THREAD] = 0;
+            for (uint32_t c = THREAD % arg.lanes; row < arg.rows && c < arg.width; c += arg.lanes)
+                sum[THREAD] += arg.x[(size_t)row * arg.width + c];
+        }
+        block_sum(sum, arg.lanes);
+        PHASE
+        if (THREAD % arg.lanes == 0 && rows_row(&arg, first) < arg.rows)
+            arg.out[rows_row(&arg, first)] = sum[THREAD] / (float)arg.width;
     }
 }
 

@@ -14,9 +14,10 @@ typedef enum cuda_term { CUDA_SQUARE, CUDA_ABSOLUTE, CUDA_BINARY } cuda_term;
 typedef struct cuda_rows {
     float *out;           /* (rows, width), or losses (rows) */
     const float *x, *y;   /* (rows, width); backward of log_softmax: dy, y; of values: targets */
-    const int32_t *label; /* (rows) */
+    const int32_t *label; /* (rows); -1: the row does not count */
     const co_step_values *values;
     uint32_t rows, width, lanes;
+    uint32_t positions; /* rows of a sample, of a loss of labels */
     float smoothing;
     cuda_term term;
     bool phantom; /* the samples do not count */

@@ -1,0 +1,24 @@
+/* attention.h - what the kernels of attention.cu are given: who launches them includes it, too. */
+#ifndef CO_KERNELS_CUDA_ATTENTION_H
+#define CO_KERNELS_CUDA_ATTENTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Positions in a tile, whose pairs are a block's threads; numbers of a head at most. */
+#define CUDA_ATTENTION_TILE 16
+#define CUDA_ATTENTION_SIZE 128
+
+/* Sequences (n, length, (heads + 2 kv_heads) size) and (n, length, heads size). */
+typedef struct cuda_attention {
+    float *out;          /* y, or dx */
+    const float *x;      /* queries of all heads, keys, values */
+    const float *y, *dy; /* of backward */
+    float *norm;         /* (n, heads, length): the logarithm of what softmax divides by */
+    float *mean;         /* (n, heads, length): of dp, weighted by p; of backward */
+    uint32_t n, length, heads, kv_heads, size;
+    bool causal;
+    float scale; /* 1 / sqrt(size) */
+} cuda_attention;
+
+#endif
