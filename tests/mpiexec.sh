@@ -5,8 +5,8 @@
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl=^tcp
 export ASAN_OPTIONS=detect_leaks=0 # it leaks on its own
 case $("$1" --version 2>/dev/null) in
-*'(Open MPI) 4.'*) export OMPI_MCA_rmaps_base_oversubscribe=1 ;;
+*'(OpenRTE)'*) export OMPI_MCA_rmaps_base_oversubscribe=1 ;; # 4
 *'(Open MPI) 5.'*) export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe ;;
-*'(Open MPI)'*) export PRTE_MCA_mapby=:oversubscribe ;;
+*'(Open MPI)'*) export PRTE_MCA_mapby=:oversubscribe ;; # 6
 esac
 exec "$@"
