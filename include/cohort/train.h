@@ -199,7 +199,8 @@ typedef struct co_train_options {
     int ranks;              /* 0: the config's */
     const char *run_dir;    /* NULL: runs/<model>-<date>-<time> */
     bool quiet;             /* no console */
-    bool resume; /* from the last good checkpoint of run_dir; with none, from the start */
+    bool resume;      /* from the last good checkpoint of run_dir; with none, from the start */
+    bool utilization; /* co_bench_train: measure what the cores can do, too, a fifth of a second */
     uint64_t profile_steps; /* steps of which each rank notes where their time goes; 0: none */
     uint64_t profile_skip;  /* steps before the first of them */
     const char *notes; /* for a rank under MPI whose job `cohort train --mpiexec` watches: folder in
@@ -286,7 +287,8 @@ typedef struct co_bench_summary {
     uint64_t peak_memory_bytes;   /* resident, of the rank that held most */
     /** Floating-point operations of the network by definition, forward and backward, without what
      *  is computed twice; and that as a part of what the cores of all ranks can do, measured after
-     *  the rounds (MFU: Chowdhery et al., arXiv:2204.02311). 0: not on the CPU. */
+     *  the rounds (MFU: Chowdhery et al., arXiv:2204.02311). 0: not on the CPU, or not asked for.
+     */
     double model_flops_per_second;
     double model_flops_utilization;
 } co_bench_summary;

@@ -5,6 +5,7 @@
 
 typedef struct bench_train_options {
     int64_t ranks, steps, warmup, rounds;
+    bool utilization;
     cli_list set, plugins;
 } bench_train_options;
 
@@ -26,6 +27,8 @@ static const cli_option bench_train_option_table[] = {
      "rounds; median, minimum and maximum are over them; default: 5"},
     {"set", 's', CLI_LIST, offsetof(bench_train_options, set), "KEY=VALUE", 0, 0,
      "change the config; repeatable"},
+    {"utilization", 0, CLI_FLAG, offsetof(bench_train_options, utilization), NULL, 0, 0,
+     "measure what the cores can do, too, for model_flops_utilization"},
     CLI_PLUGIN_OPTION(bench_train_options),
     CLI_OPTIONS_END,
 };
@@ -41,17 +44,20 @@ static void bench_train_print(const co_bench_summary *s)
            s->samples_per_second[1], s->samples_per_second[0], s->samples_per_second[2],
            s->step_ms[1], s->step_ms[0], s->step_ms[2], s->start_seconds, s->data_wait_share,
            (unsigned long long)s->peak_memory_bytes);
-    if (s->model_flops_per_second > 0)
-        printf(", \"model_flops_per_second\": %.4g, \"model_flops_utilization\": %.4g",
-               s->model_flops_per_second, s->model_flops_utilization);
+    printf(", \"model_flops_per_second\": %.4g", s->model_flops_per_second);
+    if (s->model_flops_utilization > 0)
+        printf(", \"model_flops_utilization\": %.4g", s->model_flops_utilization);
     printf("}\n");
 }
 
 static co_status bench_train_run(const void *options, int n, const char *const *argument)
 {
     const bench_train_options *o = options;
-    const co_train_options run = {
-        .config_path = argument[0], .set = o->set.text, .ranks = (int)o->ranks, .quiet = true};
+    const co_train_options run = {.config_path = argument[0],
+                                  .set = o->set.text,
+                                  .ranks = (int)o->ranks,
+                                  .quiet = true,
+                                  .utilization = o->utilization};
     co_bench_summary summary;
 
     (void)n;
@@ -71,7 +77,7 @@ const co_command co_command_bench_train = {
              "first step; data_wait_share, the part of the time that was spent waiting for data;\n"
              "peak_memory_bytes, the resident memory of the rank that held most; and\n"
              "model_flops_per_second, the operations of the network by definition, and\n"
-             "model_flops_utilization, their part of what the ranks' cores can do, measured then.",
+             "model_flops_utilization, on demand, their part of what the cores can do.",
     .example = "  cohort bench train configs/mnist-net.yaml -n 2 --steps 200 --rounds 9\n"
                "  cohort bench train configs/mnist-net.yaml --set data=synthetic",
     .arguments = bench_train_arguments,

@@ -68,23 +68,25 @@ static void bench_work(double *flops, double *seconds, const co_plan *plan, cons
         if (step.again)
             continue;
         *flops += work.flops / batch;
-        *seconds += co_roof_seconds(NULL, roof, work.flops, 0, work.bf16) / batch;
+        if (roof->threads)
+            *seconds += co_roof_seconds(NULL, roof, work.flops, 0, work.bf16) / batch;
     }
 }
 
-/* How much of its cores' arithmetic the network uses, by the median round. All ranks measure. */
-static co_status bench_utilization(co_bench_summary *out, const trainer *t)
+/* By the median round: the network's operations, and if it is asked for, what part they are of what
+   the cores can do, which all ranks measure. */
+static co_status bench_flops(co_bench_summary *out, const trainer *t)
 {
+    const co_job *job = t->job;
     const int ranks = co_comm_size(t->comm);
-    const co_plan *plan = t->job->model->last;
     const double rate = out->samples_per_second[1];
     double flops = 0, seconds = 0;
-    co_roof roof;
+    co_roof roof = {0};
 
-    if (!plan || !co_device_is_host(t->job->model->store->device))
-        return CO_OK;
-    CO_TRY(co_roof_measure(&roof, co_spec_threads(&t->job->spec), ranks));
-    bench_work(&flops, &seconds, plan, &roof);
+    if (job->bench_utilization && co_device_is_host(job->model->store->device))
+        CO_TRY(co_roof_measure(&roof, co_spec_threads(&job->spec), ranks));
+    if (job->model->last)
+        bench_work(&flops, &seconds, job->model->last, &roof);
     out->model_flops_per_second = flops * rate;
     out->model_flops_utilization = seconds * rate / ranks;
     return CO_OK;
@@ -110,7 +112,7 @@ co_status co_trainer_bench(co_comm *comm, co_job *job)
         co_sort_doubles(seconds, (size_t)job->bench_rounds);
         bench_fill(&summary, &t, seconds);
         summary.peak_memory_bytes = peak;
-        st = bench_utilization(&summary, &t);
+        st = bench_flops(&summary, &t);
     }
     if (st == CO_OK && co_comm_rank(comm) == 0)
         job->result->bench = summary;

@@ -454,6 +454,7 @@ co_status co_bench_train_sized(co_bench_summary *out, size_t out_size,
     co_status st;
 
     CO_TRY(CO_SIZED_READ(&o, given, size, co_train_options));
+    job.bench_utilization = options->utilization;
     if (steps < 1 || rounds < 1 || rounds > CO_BENCH_MAX_ROUNDS)
         return co_fail(CO_E_USAGE, "time at least 1 step in 1 to %d rounds", CO_BENCH_MAX_ROUNDS);
     st = run_open(&job, options, true);

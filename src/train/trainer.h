@@ -46,6 +46,7 @@ typedef struct co_job {
     uint64_t profile_skip, profile_steps; /* from co_train_options */
     uint64_t bench_warmup, bench_steps;
     int bench_rounds;
+    bool bench_utilization;
     bool under_mpi;
     unsigned needs;        /* co_strategy_needs of the strategy */
     bool common, in_step;  /* strategy properties, see co_distributed_check */
