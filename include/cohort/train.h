@@ -286,10 +286,10 @@ typedef struct co_bench_summary {
     double data_wait_share;       /* of the step time */
     uint64_t peak_memory_bytes;   /* resident, of the rank that held most */
     /** Floating-point operations of the network by definition, forward and backward, without what
-     *  is computed twice; and that as a part of what the cores of all ranks can do, measured after
-     *  the rounds (MFU: Chowdhery et al., arXiv:2204.02311). 0: not on the CPU, or not asked for.
-     */
+     *  is computed twice. */
     double model_flops_per_second;
+    /** That as a part of what the cores of all ranks can do, measured after the rounds (MFU:
+     *  Chowdhery et al., arXiv:2204.02311). 0: not on the CPU, or not asked for. */
     double model_flops_utilization;
 } co_bench_summary;
 

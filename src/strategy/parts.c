@@ -25,7 +25,7 @@ co_status co_parts_gather(const co_strategy *strategy, float *slice)
     co_comm *comm = strategy->divided;
     const co_store *store = strategy->store;
     const int ranks = co_comm_size(comm);
-    const size_t room = ranks > 1 ? co_parts_room(strategy) : 0, whole = room * (size_t)ranks;
+    const size_t room = co_parts_room(strategy), whole = room * (size_t)ranks;
 
     if (ranks == 1)
         return CO_OK;

@@ -100,8 +100,7 @@ static bool sync_divides(const co_strategy *strategy, const co_comm *local)
 {
     const sync_state *self = strategy->self;
 
-    if (!local || self->update == SYNC_WHOLE || self->update == SYNC_ZERO ||
-        !co_device_is_host(strategy->store->device))
+    if (!local || self->update == SYNC_WHOLE || !co_device_is_host(strategy->store->device))
         return false;
     return self->update == SYNC_PARTS || (co_comm_size(local) > 1 && !strategy->whole_tensors &&
                                           strategy->store->n >= SYNC_PARTS_MIN);
