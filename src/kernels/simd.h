@@ -80,7 +80,11 @@ SIMD_INLINE vec simd_splat(float value)
 /* Lanes of a where the mask is -1, of b where it is 0. */
 SIMD_INLINE vec simd_select(ivec mask, vec a, vec b)
 {
+#if LANES == 8 && defined(__AVX2__)
+    return (vec)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)mask);
+#else
     return (vec)((mask & (ivec)a) | (~mask & (ivec)b));
+#endif
 }
 
 /* What comparisons give, for simd_pick; AVX-512 has registers of bits for it. */

@@ -389,6 +389,56 @@ static void spots(const lanes_loops *lanes)
         }
 }
 
+/* Elements of few and of many nonzeros, in order, with windows whose maximum is at a place. */
+static void lists(const lanes_loops *lanes, int64_t every, bool pooled)
+{
+    const int64_t n = lanes->lanes, spots = 3 * 5 * 7;
+    const lanes_sparse s = {.o = 3,
+                            .oh = 5,
+                            .ow = 7,
+                            .c = 2,
+                            .row = 40,
+                            .stride_h = 2,
+                            .stride_w = 2,
+                            .spots = spots,
+                            .room = spots + n,
+                            .pooled = pooled,
+                            .window_w = 2,
+                            .place_h = 40,
+                            .place_w = 2};
+    const lanes_spots to = {co_calloc_aligned((size_t)(n * s.room), sizeof(float)),
+                            co_calloc_aligned((size_t)(n * s.room), sizeof(int32_t)),
+                            co_calloc_aligned((size_t)(n * s.o), sizeof(int32_t))};
+    float *dy = make_numbers(24, spots * n);
+    uint8_t *place = co_calloc_aligned((size_t)(spots * n), 1);
+    _Alignas(64) float sum[3 * LANES_MOST] = {0};
+
+    assert_true(to.value && to.at && to.end && place);
+    for (int64_t e = 0; e < spots * n; e++) {
+        dy[e] = e * 7 % every ? 0 : dy[e];
+        place[e] = e % 11 == 0 ? LANES_NOWHERE : (uint8_t)(e % 4);
+    }
+    lanes->list(&to, sum, dy, pooled ? place : NULL, &s);
+    for (int64_t l = 0; l < n; l++)
+        for (int64_t e = 0, k = l * s.room; e < spots; e++) {
+            const int64_t i = e * n + l, u = e / s.ow % s.oh, v = e % s.ow;
+            const int64_t at = u * 2 * s.row + v * 2 * s.c +
+                               (pooled ? place[i] / 2 * s.place_h + place[i] % 2 * s.place_w : 0);
+
+            if (dy[i] != 0 && !(pooled && place[i] == LANES_NOWHERE)) {
+                assert_true(to.value[k] == dy[i]);
+                assert_int_equal(to.at[k++], at);
+            }
+            if (u == s.oh - 1 && v == s.ow - 1)
+                assert_int_equal(to.end[l * s.o + e / s.oh / s.ow], k - l * s.room);
+        }
+    co_free(to.value);
+    co_free(to.at);
+    co_free(to.end);
+    co_free(dy);
+    co_free(place);
+}
+
 /* Marks follow the item's one sequence of random numbers. */
 static void marks(const lanes_loops *lanes)
 {
@@ -423,6 +473,10 @@ static void lanes_loops_of_every_level_equal_definition(void **state)
         elements(*l);
         sums(*l);
         spots(*l);
+        for (int64_t every = 1; every <= 64; every *= 4) {
+            lists(*l, every, false);
+            lists(*l, every, true);
+        }
         marks(*l);
     }
 }

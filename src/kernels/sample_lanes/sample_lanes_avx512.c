@@ -28,11 +28,11 @@ static inline void lanes_write_bytes(unsigned char *to, lanes_int v)
     _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtepi32_epi8(v));
 }
 
-#define LANES_SQUEEZES
+#define LANES_SQUEEZES 0
 
-static inline __m512 lanes_squeeze(unsigned mask, __m512 v)
+static inline void lanes_squeeze(float *to, unsigned mask, __m512 v)
 {
-    return _mm512_maskz_compress_ps((__mmask16)mask, v);
+    _mm512_storeu_ps(to, _mm512_maskz_compress_ps((__mmask16)mask, v));
 }
 
 #include "kernels/sample_lanes/sample_lanes_impl.h"

@@ -11,7 +11,11 @@
  *   LANES_SPARSE_ROWS, LANES_SPARSE_VECS   vectors of a channel's weight (sample_lanes_sparse.h)
  *   lanes_nonzero  a bit for each lane that is not zero
  *   lanes_read_bytes, lanes_write_bytes   LANES bytes <-> a vector lanes_int of 32 bits
- *   LANES_SQUEEZES there is lanes_squeeze(mask, v): lanes whose bit is set, first
+ *   LANES_SQUEEZES there is lanes_squeeze(to, mask, v): stores the lanes whose bit is set, first,
+ *                  and writes LANES floats at most; its value: pays from so many spots of LANES
+ *                  vectors on
+ *   LANES_MULTIPLIES there is lanes_multiply(high, low, a, factor), of 32 bits
+ *   LANES_ROWS_TILES, LANES_ROWS_POINTS   of sample_lanes_winograd_rows.h, if not 1 tile and 8
  *
  * Independent of calls, tensors and plans.
  */
@@ -33,12 +37,6 @@ SIMD_INLINE ivec lanes_widen(const uint8_t *from)
 SIMD_INLINE void lanes_narrow(uint8_t *to, ivec v)
 {
     lanes_write_bytes(to, (lanes_int)v);
-}
-
-/* mask ? a : b; the mask is all ones or all zeros per lane */
-SIMD_INLINE vec lanes_select(ivec mask, vec a, vec b)
-{
-    return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
 }
 
 #include "kernels/sample_lanes/sample_lanes_pack.h"

@@ -21,8 +21,8 @@ SIMD_INLINE void lanes_take_larger(vec *best, ivec *at, vec value, int32_t tap)
 {
     const ivec wins = (value > *best) | lanes_differ(value, value);
 
-    *best = lanes_select(wins, value, *best);
-    *at = (wins & tap) | (~wins & *at);
+    *best = simd_select(wins, value, *best);
+    *at = (ivec)simd_select(wins, (vec)((ivec){0} + tap), (vec)*at);
 }
 
 /* Maximum of a window, and its place in *at. The first of equal values wins, and NaN beats any

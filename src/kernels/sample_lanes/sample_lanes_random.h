@@ -3,12 +3,18 @@
  * Philox4x32-10. Included only by sample_lanes_impl.h, once per instruction set.
  */
 
-/* Upper halves of the products a * factor. */
-SIMD_INLINE uvec lanes_multiply_high(uvec a, const uint64_t factor)
+/* Upper and lower halves of the products a * factor. */
+SIMD_INLINE void lanes_multiply_words(uvec *high, uvec *low, uvec a, const uint32_t factor)
 {
-    const wide even = ((wide)a & UINT32_MAX) * factor, odd = ((wide)a >> 32) * factor;
+#ifdef LANES_MULTIPLIES
+    lanes_multiply((lanes_int *)high, (lanes_int *)low, (lanes_int)a, factor);
+#else
+    const uint64_t by = factor;
+    const wide even = ((wide)a & UINT32_MAX) * by, odd = ((wide)a >> 32) * by;
 
-    return (uvec)(even >> 32 | (odd & ~(uint64_t)UINT32_MAX));
+    *high = (uvec)(even >> 32 | (odd & ~(uint64_t)UINT32_MAX));
+    *low = a * factor;
+#endif
 }
 
 SIMD_INLINE void lanes_philox(uvec c[4], uint64_t key)
@@ -16,12 +22,14 @@ SIMD_INLINE void lanes_philox(uvec c[4], uint64_t key)
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
 
     for (int round = 0; round < CO_RNG_ROUNDS; round++) {
-        const uvec a = c[0], b = c[2];
+        uvec high[2], low[2];
 
-        c[0] = lanes_multiply_high(b, CO_RNG_FACTOR_1) ^ c[1] ^ k0;
-        c[1] = b * CO_RNG_FACTOR_1;
-        c[2] = lanes_multiply_high(a, CO_RNG_FACTOR_0) ^ c[3] ^ k1;
-        c[3] = a * CO_RNG_FACTOR_0;
+        lanes_multiply_words(&high[0], &low[0], c[0], CO_RNG_FACTOR_0);
+        lanes_multiply_words(&high[1], &low[1], c[2], CO_RNG_FACTOR_1);
+        c[0] = high[1] ^ c[1] ^ k0;
+        c[1] = low[1];
+        c[2] = high[0] ^ c[3] ^ k1;
+        c[3] = low[0];
         k0 += CO_RNG_WEYL_0;
         k1 += CO_RNG_WEYL_1;
     }

@@ -159,22 +159,9 @@ SIMD_INLINE vec lanes_read_run(lanes_run *run, const float *dy, const uint8_t *p
 }
 
 /* Append the nonzero elements of a run to each sample's list; n (lanes) are the current lengths. */
-SIMD_INLINE void lanes_list_run(const lanes_spots *to, int32_t *n, lanes_run *run,
-                                const lanes_sparse *s)
+SIMD_INLINE void lanes_list_each(const lanes_spots *to, int32_t *n, const lanes_run *run,
+                                 const lanes_sparse *s)
 {
-#ifdef LANES_SQUEEZES
-    simd_transpose(run->value);
-    simd_transpose((vec *)run->at);
-    SIMD_UNROLL(16) for (int l = 0; l < LANES; l++)
-    {
-        const unsigned mask = lanes_nonzero(run->value[l]);
-        const int64_t end = l * s->room + n[l];
-
-        simd_store_any(to->value + end, lanes_squeeze(mask, run->value[l]));
-        simd_store_any((float *)(void *)(to->at + end), lanes_squeeze(mask, (vec)run->at[l]));
-        n[l] += __builtin_popcount(mask);
-    }
-#else
     for (int k = 0; k < LANES; k++)
         for (unsigned mask = lanes_nonzero(run->value[k]); mask; mask &= mask - 1) {
             const int l = __builtin_ctz(mask);
@@ -183,7 +170,41 @@ SIMD_INLINE void lanes_list_run(const lanes_spots *to, int32_t *n, lanes_run *ru
             to->value[end] = run->value[k][l];
             to->at[end] = run->at[k][l];
         }
+}
+
+#ifdef LANES_SQUEEZES
+SIMD_INLINE void lanes_list_squeezed(const lanes_spots *to, int32_t *n, lanes_run *run,
+                                     const lanes_sparse *s)
+{
+    simd_transpose(run->value);
+    simd_transpose((vec *)run->at);
+    SIMD_UNROLL(16) for (int l = 0; l < LANES; l++)
+    {
+        const unsigned mask = lanes_nonzero(run->value[l]);
+        const int64_t end = l * s->room + n[l];
+
+        lanes_squeeze(to->value + end, mask, run->value[l]);
+        lanes_squeeze((float *)(void *)(to->at + end), mask, (vec)run->at[l]);
+        n[l] += __builtin_popcount(mask);
+    }
+}
 #endif
+
+SIMD_INLINE void lanes_list_run(const lanes_spots *to, int32_t *n, lanes_run *run,
+                                const lanes_sparse *s)
+{
+#ifdef LANES_SQUEEZES
+    int spots = 0;
+
+    SIMD_UNROLL(16)
+    for (int k = 0; LANES_SQUEEZES > 0 && k < LANES; k++)
+        spots += __builtin_popcount(lanes_nonzero(run->value[k]));
+    if (spots >= LANES_SQUEEZES) {
+        lanes_list_squeezed(to, n, run, s);
+        return;
+    }
+#endif
+    lanes_list_each(to, n, run, s);
 }
 
 SIMD_INLINE vec lanes_list_some(const lanes_spots *to, int32_t *n, const float *dy,

@@ -9,6 +9,12 @@
  */
 #define LANES_WINO_ROWS_O 3
 
+/* Sums of 3 channels, so many tiles and so many points at once fit the registers. */
+#ifndef LANES_ROWS_TILES
+#define LANES_ROWS_TILES  1
+#define LANES_ROWS_POINTS LANES_WINO_IN
+#endif
+
 /* Filter transform, (groups of output channels, 5, 8, channels of a group). */
 static void lanes_wino_rows_weight(float *to, const float *weight, const lanes_window *s)
 {
@@ -51,57 +57,117 @@ typedef struct lanes_line {
     int64_t i0, i1; /* rows of taps inside the image */
 } lanes_line;
 
-/* `no` channels of one tile of a row. */
-SIMD_INLINE void lanes_wino_rows_tile(float *y, const lanes_line *line, int64_t t,
-                                      const float *weight, const float *bias, const int no)
+/* Row `i` of taps: sum[o][k] += the points of tile k * the weight of channel o, so many points from
+   `first` on. */
+SIMD_INLINE void lanes_wino_rows_add(vec (*sum)[LANES_ROWS_TILES][LANES_ROWS_POINTS],
+                                     const float *v, const float *tap, const int no, const int nt)
 {
-    const int64_t left = line->s->ow - t * LANES_WINO_OUT,
-                  plane = line->s->oh * line->s->ow * LANES;
-    vec m[LANES_WINO_ROWS_O][LANES_WINO_IN];
-
-    SIMD_UNROLL(8)
-    for (int o = 0; o < no; o++)
-        SIMD_UNROLL(8) for (int j = 0; j < LANES_WINO_IN; j++) m[o][j] = simd_splat(0);
-    for (int64_t i = line->i0; i < line->i1; i++) {
-        const float *v = line->v + (i * line->tiles + t) * LANES_WINO_IN * LANES;
-        const float *tap = weight + i * LANES_WINO_IN * no;
-
-        SIMD_UNROLL(8) for (int j = 0; j < LANES_WINO_IN; j++)
-        {
-            const vec value = simd_load(v + j * LANES);
-
-            SIMD_UNROLL(8)
-            for (int o = 0; o < no; o++)
-                m[o][j] += value * simd_splat(tap[j * no + o]);
-        }
-    }
-    SIMD_UNROLL(8) for (int o = 0; o < no; o++)
+    SIMD_UNROLL(8) for (int j = 0; j < LANES_ROWS_POINTS; j++)
     {
-        const vec b = simd_splat(bias ? bias[o] : 0);
-        vec out[LANES_WINO_OUT];
+        vec value[LANES_ROWS_TILES];
 
-        lanes_wino_output(out, m[o]);
         SIMD_UNROLL(8)
-        for (int k = 0; k < LANES_WINO_OUT; k++)
-            if (k < left)
-                simd_store(y + o * plane + (t * LANES_WINO_OUT + k) * LANES, out[k] + b);
+        for (int k = 0; k < nt; k++)
+            value[k] = simd_load(v + (k * LANES_WINO_IN + j) * LANES);
+        SIMD_UNROLL(8) for (int o = 0; o < no; o++)
+        {
+            const vec each = simd_splat(tap[j * no + o]);
+
+            SIMD_UNROLL(8) for (int k = 0; k < nt; k++) sum[o][k][j] += value[k] * each;
+        }
     }
 }
 
-#define LANES_WINO_ROWS_TILES(no)                                                                  \
-    for (int64_t t = 0; t < line->tiles; t++)                                                      \
-    lanes_wino_rows_tile(y, line, t, weight, bias, no)
+/* Points of `no` channels of `nt` tiles of a row from tile `t` on: LANES_ROWS_POINTS at a time,
+   whose sums stay in registers. */
+SIMD_INLINE void lanes_wino_rows_points(vec (*m)[LANES_ROWS_TILES][LANES_WINO_IN],
+                                        const lanes_line *line, int64_t t, const float *weight,
+                                        const int no, const int nt)
+{
+    const int64_t row = line->tiles * LANES_WINO_IN * LANES;
+    const float *v = line->v + line->i0 * row + t * LANES_WINO_IN * LANES;
+
+    for (int first = 0; first < LANES_WINO_IN;
+         first += LANES_ROWS_POINTS, v += LANES_ROWS_POINTS * LANES) {
+        vec sum[LANES_WINO_ROWS_O][LANES_ROWS_TILES][LANES_ROWS_POINTS];
+
+        SIMD_UNROLL(8)
+        for (int o = 0; o < no; o++)
+            SIMD_UNROLL(8)
+        for (int k = 0; k < nt; k++)
+            SIMD_UNROLL(8) for (int j = 0; j < LANES_ROWS_POINTS; j++) sum[o][k][j] = simd_splat(0);
+        for (int64_t i = line->i0; i < line->i1; i++)
+            lanes_wino_rows_add(sum, v + (i - line->i0) * row,
+                                weight + (i * LANES_WINO_IN + first) * no, no, nt);
+        SIMD_UNROLL(8)
+        for (int o = 0; o < no; o++)
+            SIMD_UNROLL(8)
+        for (int k = 0; k < nt; k++)
+            SIMD_UNROLL(8)
+        for (int j = 0; j < LANES_ROWS_POINTS; j++)
+            m[o][k][first + j] = sum[o][k][j];
+    }
+}
+
+SIMD_INLINE void lanes_wino_rows_some(float *y, const lanes_line *line, int64_t t,
+                                      const float *weight, const float *bias, const int no,
+                                      const int nt)
+{
+    const int64_t plane = line->s->oh * line->s->ow * LANES;
+    vec m[LANES_WINO_ROWS_O][LANES_ROWS_TILES][LANES_WINO_IN];
+
+    lanes_wino_rows_points(m, line, t, weight, no, nt);
+    SIMD_UNROLL(8) for (int o = 0; o < no; o++) SIMD_UNROLL(8) for (int k = 0; k < nt; k++)
+    {
+        const int64_t left = line->s->ow - (t + k) * LANES_WINO_OUT;
+        const vec b = simd_splat(bias ? bias[o] : 0);
+        vec out[LANES_WINO_OUT];
+
+        lanes_wino_output(out, m[o][k]);
+        SIMD_UNROLL(8)
+        for (int u = 0; u < LANES_WINO_OUT; u++)
+            if (u < left)
+                simd_store(y + o * plane + ((t + k) * LANES_WINO_OUT + u) * LANES, out[u] + b);
+    }
+}
+
+/* `no` is a constant in each use. */
+SIMD_INLINE void lanes_wino_rows_channels(float *y, const lanes_line *line, const float *weight,
+                                          const float *bias, const int no)
+{
+    const int64_t part = lanes_part(line->tiles, LANES_ROWS_TILES);
+
+    for (int64_t t = 0; t < line->tiles; t += part) {
+        const int64_t left = line->tiles - t, n = left < part ? left : part;
+
+        switch (n) {
+#if LANES_ROWS_TILES > 1
+        case 4:
+            lanes_wino_rows_some(y, line, t, weight, bias, no, 4);
+            break;
+        case 3:
+            lanes_wino_rows_some(y, line, t, weight, bias, no, 3);
+            break;
+        case 2:
+            lanes_wino_rows_some(y, line, t, weight, bias, no, 2);
+            break;
+#endif
+        default:
+            lanes_wino_rows_some(y, line, t, weight, bias, no, 1);
+        }
+    }
+}
 
 /* One output row of `no` channels. */
 static void lanes_wino_rows_line(float *y, const lanes_line *line, const float *weight,
                                  const float *bias, int64_t no)
 {
     if (no == 1)
-        LANES_WINO_ROWS_TILES(1);
+        lanes_wino_rows_channels(y, line, weight, bias, 1);
     else if (no == 2)
-        LANES_WINO_ROWS_TILES(2);
+        lanes_wino_rows_channels(y, line, weight, bias, 2);
     else
-        LANES_WINO_ROWS_TILES(3);
+        lanes_wino_rows_channels(y, line, weight, bias, 3);
 }
 
 static int64_t lanes_wino_rows_tiles(const lanes_window *s)
