@@ -29,7 +29,7 @@ report: telemetry metrics core
 profile: telemetry data comm graph core
 model: profile backends models ops optim comm graph tensor device metrics core
 generate: model text core
-step: model profile strategy optim comm tensor core
+step: model profile strategy optim comm tensor device core
 state: step model checkpoint telemetry data comm graph tensor device metrics core
 control: state step model launch telemetry data comm core
 train: control state step model profile launch telemetry checkpoint data strategy optim models backends ops comm graph tensor device metrics core

@@ -5,7 +5,8 @@
 #
 # Batches of 96 samples; the last one of an epoch is shorter. mnist-net (batch norm, dropout) learns
 # on 10,000 images of MNIST, resnet9 on 500 of CIFAR-10 with augmentation; what has no data is left
-# out, saying so. quick: one small run of each kind on made-up images. Exit code 1: bits differ.
+# out, saying so. quick: one small run of each kind on made-up images. device: the same on NVIDIA's
+# GPUs, or their stand-in (make test-device), which up to four ranks share. Exit code 1: bits differ.
 set -eu
 cohort=$1/cohort
 how=${2:-all}
@@ -181,6 +182,30 @@ data: {name: synthetic, shape: [1, 28, 28], classes: 10, samples: 500}
 epochs: 2"
     shm 1 3
     mpi 2
+    exit $status
+fi
+
+if [ "$how" = device ]; then
+    config network "
+layers:
+  - conv2d: {out: 8, kernel: 3, padding: 1, bias: false}
+  - batchnorm
+  - relu
+  - maxpool: 2
+  - flatten
+  - dropout: 0.2
+  - linear: 10
+data: {name: synthetic, shape: [1, 10, 10], classes: 10, samples: 250}
+epochs: 20
+optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
+device: {name: cuda, ranks_per_gpu: 4}"
+    shm 1 2 4
+    mpi 1 2 4
+    resized 60
+    bereft 60 respawn
+    bereft 60 shrink
+    killed 60 4 2
+    killed 60 1 4
     exit $status
 fi
 

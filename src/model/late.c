@@ -146,7 +146,9 @@ co_status co_model_stage(co_model *model, const co_batch *batch, co_queue *queue
     size_t bytes = 0;
 
     if (part >= CO_MODEL_MAX_LATE)
-        return co_fail(CO_E_UNSUPPORTED, "accumulate: at most %d micro-batches on device %s",
+        return co_fail(CO_E_UNSUPPORTED,
+                       "at most %d micro-batches of a rank in a step, of all of its shards, on "
+                       "device %s: lower accumulate or shards, or start more ranks",
                        CO_MODEL_MAX_LATE, co_device_name(model->store->device));
     late = &model->late[step][part];
     late->count = batch->count;

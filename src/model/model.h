@@ -12,7 +12,7 @@
 #include "model/precision.h"
 #include "optim/optim.h"
 
-#define CO_MODEL_MAX_LATE   64 /* micro-batches per step on a device */
+#define CO_MODEL_MAX_LATE   64 /* micro-batches per step on a device, of all shards */
 #define CO_MODEL_LATE_STEPS 2  /* steps whose results may be in flight */
 
 /* A plan for one batch size; a model keeps one for each size it has seen. */

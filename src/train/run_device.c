@@ -1,11 +1,13 @@
 /*
- * run_device.c - ranks take their GPUs: rank i of a machine the GPU i.
+ * run_device.c - ranks take their GPUs: rank i of a machine the GPU i. With ranks_per_gpu as many
+ * ranks share one as there must, up to that number.
  *
  * Only ranks ask for GPUs, and no process that starts ranks: CUDA does not survive a fork. So what
  * is missing is found when the ranks have started.
  */
 #include "train/run_device.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "backends/backends.h"
@@ -13,13 +15,18 @@
 #include "device/cuda/cuda.h"
 #include "train/trainer.h"
 
+#define RUN_DEVICE_MAX_SHARE 64
+
 static const char *const run_device_names[] = {"cpu", "auto", "cuda", NULL};
 
 const co_key co_run_device_keys[] = {
     {"name", CO_KEY_CHOICE, offsetof(co_run_device, name), "cpu", 0, 0, run_device_names,
      "cpu, cuda for NVIDIA's GPUs, or auto: GPUs if each rank of the machine has one"},
     {"index", CO_KEY_INT, offsetof(co_run_device, index), "-1", -1, CO_CUDA_MAX_GPUS - 1, NULL,
-     "of the GPU, for one rank; -1: rank i of a machine takes GPU i"},
+     "of the one GPU for all ranks of a machine; -1: rank i takes GPU i"},
+    {"ranks_per_gpu", CO_KEY_INT, offsetof(co_run_device, ranks_per_gpu), "1", 1,
+     RUN_DEVICE_MAX_SHARE, NULL,
+     "most ranks of a machine that share a GPU, if it has fewer GPUs than ranks"},
     {"tf32", CO_KEY_BOOL, offsetof(co_run_device, tf32), "false", 0, 0, NULL,
      "products of fp32 on the GPU's tensor cores, which use 10 bits of a factor's mantissa"},
     {"graphs", CO_KEY_BOOL, offsetof(co_run_device, graphs), "true", 0, 0, NULL,
@@ -45,6 +52,8 @@ co_status co_run_device_read(co_run_device *out, const co_value *value, co_arena
         return co_value_fail(value, "device: index goes only with `name: cuda`");
     if (out->tf32 && out->name == CO_RUN_DEVICE_CPU)
         return co_value_fail(value, "device: tf32 is of GPUs");
+    if (out->ranks_per_gpu > 1 && out->name == CO_RUN_DEVICE_CPU)
+        return co_value_fail(value, "device: ranks_per_gpu is of GPUs");
     return CO_OK;
 }
 
@@ -79,24 +88,36 @@ static int run_device_local(int *ranks, co_comm *comm)
     return local ? co_comm_rank(local) : 0;
 }
 
+/* Too few GPUs, though each takes as many ranks as the config allows. */
+static co_status run_device_too_few(const co_run_device *device, int ranks, int gpus,
+                                    const co_cuda_machine *machine)
+{
+    const int share = (ranks + gpus - 1) / gpus;
+    char sharing[96] = "";
+
+    if (share <= RUN_DEVICE_MAX_SHARE)
+        snprintf(sharing, sizeof(sharing),
+                 ", or let %d share one: `device: {name: cuda, "
+                 "%sranks_per_gpu: %d}`",
+                 share, device->index >= 0 ? "index: ..., " : "", share);
+    return co_fail(CO_E_UNSUPPORTED,
+                   "device: %d ranks of this machine, and %d of NVIDIA's GPUs%s (%s), each for %d: "
+                   "start fewer ranks%s",
+                   ranks, gpus, device->index >= 0 ? " by its index" : "", machine->gpu[0].name,
+                   (int)device->ranks_per_gpu, sharing);
+}
+
 /* *index: of the rank's GPU. CO_E_UNSUPPORTED: it has none. */
 static co_status run_device_find(int *index, co_cuda_machine *machine, const co_run_device *device,
                                  co_comm *comm)
 {
-    int ranks, place = run_device_local(&ranks, comm);
+    int ranks, place = run_device_local(&ranks, comm), gpus;
 
     CO_TRY(co_cuda_probe(machine));
-    if (device->index >= 0 && ranks > 1)
-        return co_fail(CO_E_USAGE,
-                       "device: index is of one GPU, and %d ranks of this machine "
-                       "cannot share it; leave it out",
-                       ranks);
-    if (device->index < 0 && ranks > machine->n)
-        return co_fail(CO_E_UNSUPPORTED,
-                       "device: %d ranks of this machine, and %d of NVIDIA's GPUs (%s): each rank "
-                       "needs one; start fewer ranks",
-                       ranks, machine->n, machine->gpu[0].name);
-    *index = device->index >= 0 ? (int)device->index : place;
+    gpus = device->index >= 0 ? 1 : machine->n;
+    if (ranks > gpus * (int)device->ranks_per_gpu)
+        return run_device_too_few(device, ranks, gpus, machine);
+    *index = device->index >= 0 ? (int)device->index : place / ((ranks + gpus - 1) / gpus);
     return CO_OK;
 }
 

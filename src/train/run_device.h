@@ -12,6 +12,7 @@ struct co_job;
 typedef struct co_run_device {
     int name;      /* co_run_device_name */
     int64_t index; /* of the GPU; -1: by the rank's place among those of its machine */
+    int64_t ranks_per_gpu;
     bool tf32, graphs;
 } co_run_device;
 

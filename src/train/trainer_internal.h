@@ -146,8 +146,10 @@ void trainer_close_replay(trainer *t);
 co_status trainer_stage(trainer *t, const co_batch *batch);
 /* Queue what `work` queues for the next step, with `count` samples here. */
 co_status trainer_give_work(trainer *t, uint64_t count, co_status (*work)(void *trainer));
-/* Micro-batch `k` of a rank's part of a batch. */
-co_batch trainer_slice(const trainer *t, const co_batch *batch, uint64_t k);
+/* Micro-batches of this rank in a step, of all of its shards. */
+uint64_t trainer_parts(const trainer *t);
+/* One of them. */
+co_batch trainer_part(const trainer *t, const co_batch *batch, uint64_t part);
 
 /* --- trainer_profile.c: no-ops unless the job wants a profile --- */
 /* Call once the loader exists. Collective, so that all ranks measure the machine at once. */

@@ -34,11 +34,11 @@ void trainer_close_replay(trainer *t)
 
 co_status trainer_stage(trainer *t, const co_batch *batch)
 {
-    const uint64_t parts = (uint64_t)t->job->spec.accumulate;
+    const uint64_t parts = trainer_parts(t);
     const int place = (int)(t->given % TRAINER_IN_FLIGHT);
 
     for (uint64_t k = 0; k < parts; k++) {
-        const co_batch slice = trainer_slice(t, batch, k);
+        const co_batch slice = trainer_part(t, batch, k);
 
         CO_TRY(co_model_stage(t->job->model, &slice, t->replay.copies, place, k));
     }

@@ -54,12 +54,38 @@ void trainer_close_late(trainer *t)
         co_values_late_close(&t->in_flight[i].found, store);
 }
 
-co_batch trainer_slice(const trainer *t, const co_batch *batch, uint64_t k)
+/* Micro-batch `k` of a rank's part of a batch, or of its shard. */
+static co_batch step_slice(const trainer *t, const co_batch *batch, uint64_t k)
 {
     const uint64_t parts = (uint64_t)t->job->spec.accumulate;
     const uint64_t begin = batch->count * k / parts, end = batch->count * (k + 1) / parts;
 
     return co_batch_slice(batch, begin, end - begin);
+}
+
+/* This rank's shard `i`, of which the batch has one after another. */
+static co_batch step_shard(const trainer *t, const co_batch *batch, int i)
+{
+    const co_sampler *sampler = t->train.sampler;
+    uint64_t begin = 0;
+
+    for (int s = 0; s < i; s++)
+        begin += co_sampler_local(sampler, batch->step, t->shards.first + s);
+    return co_batch_slice(batch, begin,
+                          co_sampler_local(sampler, batch->step, t->shards.first + i));
+}
+
+uint64_t trainer_parts(const trainer *t)
+{
+    return (uint64_t)t->job->spec.accumulate * (t->shards.tree ? (uint64_t)t->shards.n : 1);
+}
+
+co_batch trainer_part(const trainer *t, const co_batch *batch, uint64_t part)
+{
+    const uint64_t parts = (uint64_t)t->job->spec.accumulate;
+    const co_batch of = t->shards.tree ? step_shard(t, batch, (int)(part / parts)) : *batch;
+
+    return step_slice(t, &of, part % parts);
 }
 
 /* The part of a step's samples that are here. */
@@ -80,30 +106,31 @@ static co_status step_count(co_result *seen, trainer *t, co_result *part, int sh
     return CO_OK;
 }
 
-/* Without a queue the result is available at once; with one, step_take_late reads it. */
-static co_status step_forward(co_result *seen, trainer *t, const co_batch *slice, uint64_t k,
-                              int shard)
+/* Without a queue the result is available at once; with one, step_take_late reads it. `i`: of this
+   rank's shards. */
+static co_status step_forward(co_result *seen, trainer *t, const co_batch *slice, int i, uint64_t k)
 {
-    co_result part;
+    const uint64_t part = (uint64_t)i * (uint64_t)t->job->spec.accumulate + k;
+    co_result result;
 
     if (step_is_late(t))
-        return co_model_forward_late(t->job->model, slice, (int)(t->given % TRAINER_IN_FLIGHT), k);
-    CO_TRY(co_model_forward(&part, t->job->model, slice));
-    return step_count(seen, t, &part, shard);
+        return co_model_forward_late(t->job->model, slice, (int)(t->given % TRAINER_IN_FLIGHT),
+                                     part);
+    CO_TRY(co_model_forward(&result, t->job->model, slice));
+    return step_count(seen, t, &result, t->shards.first + i);
 }
 
-/* Forward and backward of this rank's part of a batch, or of its shard `shard`, in micro-batches.
+/* Forward and backward of this rank's part of a batch, or of its shard `i`, in micro-batches.
    `more`: further shards of this rank follow. */
-static co_status step_compute(co_result *seen, trainer *t, const co_batch *batch, int shard,
-                              bool more)
+static co_status step_compute(co_result *seen, trainer *t, const co_batch *batch, int i, bool more)
 {
     const uint64_t parts = (uint64_t)t->job->spec.accumulate;
 
     for (uint64_t k = 0; k < parts; k++) {
-        const co_batch slice = trainer_slice(t, batch, k);
+        const co_batch slice = step_slice(t, batch, k);
         const bool last = k + 1 == parts;
 
-        CO_TRY(step_forward(seen, t, &slice, k, shard));
+        CO_TRY(step_forward(seen, t, &slice, i, k));
         if (last && t->shards.tree)
             CO_TRY(co_shards_forward_done(&t->shards, seen, step_share(batch), !more));
         if (last && !more && !step_is_late(t))
@@ -117,20 +144,16 @@ static co_status step_compute(co_result *seen, trainer *t, const co_batch *batch
 /* The same for each shard of this rank; `seen` gets their sum. */
 static co_status step_compute_shards(co_result *seen, trainer *t, const co_batch *batch)
 {
-    uint64_t begin = 0;
-
     co_shards_start(&t->shards);
     for (int i = 0; i < t->shards.n; i++) {
-        const uint64_t count = co_sampler_local(t->train.sampler, batch->step, t->shards.first + i);
-        const co_batch shard = co_batch_slice(batch, begin, count);
+        const co_batch shard = step_shard(t, batch, i);
         const bool more = i + 1 < t->shards.n;
         co_result figures = {0};
 
-        CO_TRY(step_compute(&figures, t, &shard, t->shards.first + i, more));
+        CO_TRY(step_compute(&figures, t, &shard, i, more));
         if (more)
             CO_TRY(co_distributed_next_shard(t->distributed));
         co_metrics_add(seen, &figures);
-        begin += count;
     }
     return CO_OK;
 }
@@ -204,20 +227,26 @@ static co_status step_give(trainer *t)
 /* Wait for a queued step, the only wait for it, and read its results. */
 static co_status step_take_late(trainer_given *g, trainer *t)
 {
-    const uint64_t parts = (uint64_t)t->job->spec.accumulate;
+    const uint64_t parts = (uint64_t)t->job->spec.accumulate, all = trainer_parts(t);
+    co_result shard[CO_MODEL_MAX_LATE] = {{0}};
 
     if (!step_is_late(t))
         return CO_OK;
     CO_TRY(co_comm_wait_fence(t->comm, g->found.done));
     CO_TRY(co_distributed_take(t->distributed, g->found.values));
-    for (uint64_t k = 0; k < parts; k++) {
+    for (uint64_t k = 0; k < all; k++) {
+        const int i = (int)(k / parts);
         co_result part;
 
         co_model_take_late(&part, t->job->model, (int)(t->step % TRAINER_IN_FLIGHT), k);
-        CO_TRY(step_count(&g->seen, t, &part, 0));
+        CO_TRY(step_count(&shard[i], t, &part, t->shards.first + i));
     }
+    for (uint64_t i = 0; i < all / parts; i++)
+        co_metrics_add(&g->seen, &shard[i]);
     g->own = g->seen;
-    return co_recent_post(&t->recent, t->step + 1, g->meet, &g->seen);
+    if (t->shards.tree)
+        CO_TRY(co_shards_take_late(&g->seen, &t->shards, shard));
+    return co_recent_post(&t->recent, t->step + 1, g->meet, t->shards.tree ? NULL : &g->seen);
 }
 
 /* Add the step to t->seen: of this rank or, with shards, of all ranks, on rank 0 only. */

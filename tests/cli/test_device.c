@@ -203,6 +203,28 @@ static void device_of_each_rank_trains_as_one(void **state)
     program_remove("two");
 }
 
+/* One rank of which each step is a graph, two that share a GPU, four on two of them. */
+static void device_shards_have_the_bits_of_any_ranks(void **state)
+{
+    static const char *const run[][2] = {
+        {"STANDIN_GPUS=1", "1"}, {"STANDIN_GPUS=1", "2"}, {"STANDIN_GPUS=2", "4"}};
+    char line[256], first[65], other[65];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(run) / sizeof(run[0]); i++) {
+        snprintf(line, sizeof(line),
+                 "train good.yaml -n %s -s shards=4 -s model.name=mnist-net "
+                 "-s model.batch_norm=true -s device.name=cuda -s device.ranks_per_gpu=2 "
+                 "--run-dir shards",
+                 run[i][1]);
+        check_used(device_run(run[i][0], line));
+        program_weights(i == 0 ? first : other, "shards");
+        program_remove("shards");
+        if (i > 0)
+            assert_string_equal(other, first);
+    }
+}
+
 static void device_of_each_rank_over_mpi_trains_as_one(void **state)
 {
     static const char *const args[] = {"train",     "good.yaml", "-s", "device=cuda",
@@ -297,7 +319,8 @@ static void device_that_cannot_train_is_refused(void **state)
     (void)state;
     check_refused("STANDIN_GPUS=0", "-s device=cuda", "no GPU is visible to this process");
     check_refused("STANDIN_VERSION=11080", "-s device=cuda", "12.0");
-    check_refused("STANDIN_GPUS=1", "-s device=cuda -n 2", "each rank needs one");
+    check_refused("STANDIN_GPUS=2", "-s device=cuda -n 3",
+                  "or let 2 share one: `device: {name: cuda, ranks_per_gpu: 2}`");
     check_refused("STANDIN_GPUS=1", "-s device=cuda -s optimizer=lamb", "it has sgd, adam");
     check_refused("STANDIN_GPUS=1", "-s device=cuda -s batch=40000 -s data.samples=40000",
                   "tensors of 40000 samples at once in training: cuda: ");
@@ -339,6 +362,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(device_graph_of_a_step_has_its_bits),
         cmocka_unit_test(device_is_another_after_resume),
         cmocka_unit_test(device_of_each_rank_trains_as_one),
+        cmocka_unit_test(device_shards_have_the_bits_of_any_ranks),
         cmocka_unit_test(device_of_each_rank_over_mpi_trains_as_one),
         cmocka_unit_test(device_rank_killed_is_replaced),
         cmocka_unit_test(device_auto_without_gpu_is_the_cpu),

@@ -93,6 +93,19 @@ static void ranks_of_resnet_with_local_steps_have_bits_of_host(void **state)
           2);
 }
 
+/* The last batch has fewer samples in some shards. */
+static void ranks_of_mnist_net_with_shards_have_bits_of_host(void **state)
+{
+    (void)state;
+    check(mnist_net, "shards: 5\n", 2);
+}
+
+static void rank_of_resnet_with_shards_has_bits_of_host(void **state)
+{
+    (void)state;
+    check(resnet, "shards: 4\n", 1);
+}
+
 static void ranks_that_are_to_share_weights_are_refused(void **state)
 {
     static const char parts[] =
@@ -118,6 +131,8 @@ int main(void)
         TEST_OF(ranks_of_resnet_in_sync_have_bits_of_host),
         TEST_OF(ranks_of_mnist_net_with_local_steps_have_bits_of_host),
         TEST_OF(ranks_of_resnet_with_local_steps_have_bits_of_host),
+        TEST_OF(ranks_of_mnist_net_with_shards_have_bits_of_host),
+        TEST_OF(rank_of_resnet_with_shards_has_bits_of_host),
         TEST_OF(ranks_that_are_to_share_weights_are_refused),
     };
 
