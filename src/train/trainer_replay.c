@@ -6,6 +6,8 @@
  * for each of them. The first step of a size is given as it is: what the device makes when it is
  * first used cannot be part of a capture.
  */
+#include <cohort/ext/comm.h>
+
 #include "device/device.h"
 #include "step/distributed.h"
 #include "train/trainer_internal.h"
@@ -47,13 +49,15 @@ co_status trainer_stage(trainer *t, const co_batch *batch)
 }
 
 /* Whether the work of all steps with batches of one size is the same, and the device can keep it.
-   Several ranks wait for each other on the host; a profile is of single layers. */
+   Several ranks wait for each other on the host, and so does one over a transport that stages what
+   is on a device; a profile is of single layers. */
 static bool replay_is_possible(const trainer *t)
 {
     const co_device *device = t->job->model->store->device;
 
     return device && device->ops->capture && t->job->spec.device.graphs && !t->profiler &&
-           co_comm_size(t->comm) == 1 && co_distributed_repeats(t->distributed);
+           co_comm_size(t->comm) == 1 && (t->comm->ops->memory & 1U << CO_MEMORY_DEVICE) &&
+           co_distributed_repeats(t->distributed);
 }
 
 static bool replay_is_current(const trainer_capture *c, const co_model *model)
