@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* Increment when this file changes: modules of other versions are not used. */
-#define CO_MPI_CALLS_VERSION 1
+#define CO_MPI_CALLS_VERSION 2
 /* The function that a module exports. */
 #define CO_MPI_MODULE_SYMBOL "cohort_mpi_module"
 
@@ -53,7 +53,6 @@ typedef struct co_mpi_calls {
     int (*comm_dup)(mpi_communicator comm, mpi_communicator *out);
     /* color < 0: the rank is in no part and gets no_communicator */
     int (*comm_split)(mpi_communicator comm, int color, int key, mpi_communicator *out);
-    int (*comm_split_hosts)(mpi_communicator comm, mpi_communicator *out);
     int (*comm_free)(mpi_communicator *comm);
     int (*comm_rank)(mpi_communicator comm, int *rank);
     int (*comm_size)(mpi_communicator comm, int *size);

@@ -1,8 +1,10 @@
 /*
  * init.c - MPI is initialised and finalized once per process, by the first communicator.
  *
- * MPI_Finalize waits for the other ranks, and has been seen not to return: MPICH over UCX, in one
- * of some twenty runs over several hosts. By then a rank has done all its work, so it ends without.
+ * MPI_Finalize waits for the other ranks, and does not always return: in MPICH before 4.2 over UCX
+ * a rank waits in a barrier of its launcher without answering those that still close their
+ * connections to it (pmodels/mpich, pull request 6596). By then a rank has done all its work, so it
+ * ends without.
  */
 #include <errno.h>
 #include <pthread.h>

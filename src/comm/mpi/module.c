@@ -104,14 +104,6 @@ static int module_comm_split(mpi_communicator comm, int color, int key, mpi_comm
     return module_new_comm(code, made, out);
 }
 
-static int module_comm_split_hosts(mpi_communicator comm, mpi_communicator *out)
-{
-    MPI_Comm made = MPI_COMM_NULL;
-    const int code = MPI_Comm_split_type(COMM(comm), MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made);
-
-    return module_new_comm(code, made, out);
-}
-
 static int module_comm_free(mpi_communicator *comm)
 {
     MPI_Comm handle = COMM(*comm);
@@ -381,7 +373,6 @@ bool cohort_mpi_module(unsigned version, co_mpi_calls *out)
         .error_string = module_error_string,
         .comm_dup = module_comm_dup,
         .comm_split = module_comm_split,
-        .comm_split_hosts = module_comm_split_hosts,
         .comm_free = module_comm_free,
         .comm_rank = module_comm_rank,
         .comm_size = module_comm_size,
