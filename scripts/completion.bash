@@ -118,6 +118,9 @@ _cohort()
         return
     fi
     case $command in
+    runs)
+        mapfile -t COMPREPLY < <(compgen -d -- "$word")
+        ;;
     list)
         mapfile -t COMPREPLY < <(compgen -W "$("$program" list 2>/dev/null |
             grep -oE '^  [a-z]+' | tr -d ' ')" -- "$word")

@@ -1,15 +1,18 @@
 /* eval.c - `cohort eval`: evaluates weights on the test split. co_evaluate does the work. */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include <cohort/train.h>
 
 #include "cli/source.h"
+#include "core/fs.h"
 #include "core/text.h"
 #include "telemetry/format.h"
+#include "train/logits.h"
 
 typedef struct eval_options {
-    const char *config, *checkpoint;
+    const char *config, *checkpoint, *logits;
     int64_t ranks;
     cli_list set, plugins;
     bool json, classes;
@@ -31,6 +34,8 @@ static const cli_option eval_option_table[] = {
      "change the config, e.g. data.path=DIR; repeatable"},
     {"classes", 0, CLI_FLAG, offsetof(eval_options, classes), NULL, 0, 0,
      "also the accuracy of each class, and its confusion with others"},
+    {"logits", 0, CLI_TEXT, offsetof(eval_options, logits), "FILE", 0, 0,
+     "also write the network's output for each sample, for numpy.load"},
     {"json", 0, CLI_FLAG, offsetof(eval_options, json), NULL, 0, 0,
      "print one JSON object instead of a table"},
     CLI_PLUGIN_OPTION(eval_options),
@@ -114,6 +119,45 @@ static void eval_print_classes(const co_confusion *confusion)
         eval_print_class(confusion, i);
 }
 
+/* NumPy's format 1.0, whose header fills 128 bytes. */
+static co_status eval_write_logits(const char *path, const co_logits *logits)
+{
+    static const char magic[] = "\x93NUMPY\x01\x00\x76"; /* its last byte and the NUL: 118 */
+    const size_t n = (size_t)logits->samples * (size_t)logits->classes;
+    co_atomic_file *file = NULL;
+    char header[118];
+    int length;
+
+    CO_TRY(co_atomic_open(&file, path));
+    memset(header, ' ', sizeof(header));
+    length =
+        snprintf(header, sizeof(header),
+                 "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRIu64 ", %" PRId64 "), }",
+                 logits->samples, logits->classes);
+    header[length] = ' ';
+    header[sizeof(header) - 1] = '\n';
+    fwrite(magic, 1, sizeof(magic), co_atomic_stream(file));
+    fwrite(header, 1, sizeof(header), co_atomic_stream(file));
+    fwrite(logits->value, sizeof(*logits->value), n, co_atomic_stream(file));
+    return co_atomic_commit(file);
+}
+
+static co_status eval_measure(co_eval_summary *result, co_confusion *confusion,
+                              const eval_options *o, const co_train_options *run,
+                              const char *weights)
+{
+    co_logits logits;
+    co_status st;
+
+    if (!o->logits)
+        return co_evaluate_classes(result, confusion, run, weights);
+    st = co_evaluate_logits(result, confusion, &logits, run, weights);
+    if (st == CO_OK)
+        st = eval_write_logits(o->logits, &logits);
+    co_logits_free(&logits);
+    return st;
+}
+
 static co_status eval_run(const void *options, int n, const char *const *argument)
 {
     const eval_options *o = options;
@@ -125,7 +169,9 @@ static co_status eval_run(const void *options, int n, const char *const *argumen
     (void)n;
     CO_TRY(cli_source_find(&source, argument[0], o->checkpoint, o->config));
     run.config_path = source.config;
-    CO_TRY(co_evaluate_classes(&result, o->classes ? &confusion : NULL, &run, source.weights));
+    if (o->logits)
+        CO_TRY(cli_check_output(o->logits, CLI_NPY, (const char *const[]){source.weights, NULL}));
+    CO_TRY(eval_measure(&result, o->classes ? &confusion : NULL, o, &run, source.weights));
     if (cli_is_root() && o->json) {
         eval_print_json(&result, &confusion);
     } else if (cli_is_root()) {
@@ -145,7 +191,8 @@ const co_command co_command_eval = {
         "with --checkpoint one of its checkpoints. Those are measured as they were in the run:\n"
         "with `ema` by their moving average. For other weights whose names and shapes fit the\n"
         "model, name the config. --classes adds the accuracy of each\n"
-        "class; with --json the confusion matrix.",
+        "class; with --json the confusion matrix. --logits writes what the network gives for each\n"
+        "sample, in the order of the set, for numpy.load.",
     .example = "  cohort eval runs/first\n"
                "  cohort eval runs/first --checkpoint best\n"
                "  cohort eval lenet.safetensors --config configs/lenet-sync.yaml --json",

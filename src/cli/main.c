@@ -17,16 +17,17 @@
 #include "core/mem.h"
 
 static const co_command *const main_commands[] = {
-    &co_command_train,         &co_command_eval,
-    &co_command_compare,       &co_command_bench_train,
-    &co_command_bench_comm,    &co_command_bench_ops,
-    &co_command_bench_kernels, &co_command_bench_data,
-    &co_command_inspect,       &co_command_generate,
-    &co_command_export,        &co_command_import,
-    &co_command_data_info,     &co_command_data_partition,
-    &co_command_data_pack,     &co_command_data_tokenize,
-    &co_command_list,          &co_command_ctl,
-    &co_command_doctor,        NULL,
+    &co_command_train,       &co_command_eval,
+    &co_command_runs,        &co_command_compare,
+    &co_command_bench_train, &co_command_bench_comm,
+    &co_command_bench_ops,   &co_command_bench_kernels,
+    &co_command_bench_data,  &co_command_inspect,
+    &co_command_generate,    &co_command_predict,
+    &co_command_export,      &co_command_import,
+    &co_command_data_info,   &co_command_data_partition,
+    &co_command_data_pack,   &co_command_data_tokenize,
+    &co_command_list,        &co_command_ctl,
+    &co_command_doctor,      NULL,
 };
 
 #define MAIN_COMMANDS (sizeof(main_commands) / sizeof(main_commands[0]) - 1)
@@ -114,7 +115,7 @@ static const co_command *main_find(int *words, int argc, const char *const *argv
 static co_status main_find_config(char path[CLI_MAX_PATH], cli_parsed *parsed,
                                   const co_command *command)
 {
-    for (int i = 0; i < parsed->n_argument; i++)
+    for (int i = 0; i < parsed->n_argument && command->arguments[i].name; i++)
         if (strcmp(command->arguments[i].name, "CONFIG") == 0) {
             CO_TRY(cli_config_find(path, parsed->argument[i]));
             parsed->argument[i] = path;

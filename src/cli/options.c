@@ -182,6 +182,14 @@ static bool options_is_help(const char *text)
     return strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0;
 }
 
+/* "IMAGE...": one, and all that follow. */
+static bool options_takes_rest(const cli_argument *a)
+{
+    const size_t n = strlen(a->name);
+
+    return n > 3 && strcmp(a->name + n - 3, "...") == 0;
+}
+
 static co_status options_check_arguments(const cli_parsed *parsed, const co_command *command)
 {
     const cli_argument *a = command->arguments;
@@ -191,6 +199,8 @@ static co_status options_check_arguments(const cli_parsed *parsed, const co_comm
         if (i >= n && !a->optional)
             return co_fail(CO_E_USAGE, "%s is missing: %s; see `cohort %s --help`", a->name,
                            a->help, command->name);
+    if (n > i && i > 0 && options_takes_rest(a - 1))
+        return CO_OK;
     if (n > i)
         return co_fail(CO_E_USAGE,
                        "'%s' is one argument too many; `cohort %s` takes %d; see `cohort %s "

@@ -45,6 +45,8 @@ static bool output_is(cli_output kind, const uint8_t head[OUTPUT_HEAD])
     case CLI_PLOT:
         return output_begins(head, "\x89PNG") || output_begins(head, "<?xml") ||
                output_begins(head, "<svg") || output_begins(head, "%PDF");
+    case CLI_NPY:
+        return output_begins(head, "\x93NUMPY");
     }
     return false;
 }
@@ -52,7 +54,7 @@ static bool output_is(cli_output kind, const uint8_t head[OUTPUT_HEAD])
 co_status cli_check_output(const char *path, cli_output kind, const char *const *inputs)
 {
     static const char *const names[] = {"an ONNX file", "a safetensors file", "a packed data set",
-                                        "a plot"};
+                                        "a plot", "an array of NumPy"};
     static const co_open_rule rule = {.status = CO_E_USAGE};
     uint8_t head[OUTPUT_HEAD] = {0};
     uint64_t size = 0;

@@ -71,7 +71,7 @@ co_status cli_plugins_load(const co_command *command, const void *options,
         return CO_OK;
     for (int i = 0; i < files->n; i++)
         CO_TRY(co_plugin_load(files->text[i]));
-    for (int i = 0; !config && argument[i]; i++)
+    for (int i = 0; !config && argument[i] && command->arguments[i].name; i++)
         if (plugins_is_config(argument[i], command->arguments[i].name))
             config = &argument[i];
     if (!config || !*config || !co_fs_exists(*config) || plugins_is_of_run(*config))

@@ -258,6 +258,37 @@ co_status co_dataset_open_value(co_dataset **out, const co_value *value, co_conf
     return CO_OK;
 }
 
+co_status co_dataset_open_as(co_dataset **out, const co_dataset_ops *ops, const void *self,
+                             const co_value *value, co_config *config)
+{
+    const co_dataset_ops *named;
+    const void *chosen;
+    const co_value *map;
+    co_dataset *data;
+    co_status st;
+
+    CO_TRY(co_plugin_choose(&chosen, &map, &co_dataset_plugins, value, NULL));
+    named = chosen;
+    data = co_calloc(
+        1, sizeof(*data) + (named->self_size > ops->self_size ? named->self_size : ops->self_size));
+    if (!data)
+        return CO_E_NOMEM;
+    data->ops = named;
+    st = dataset_read_keys(data, map, config);
+    data->ops = ops;
+    data->path = NULL;
+    data->on_bad = 0;
+    memcpy(data->self, self, ops->self_size);
+    if (st == CO_OK)
+        st = dataset_setup(data, CO_SPLIT_TEST);
+    if (st != CO_OK) {
+        co_dataset_destroy(data);
+        return st;
+    }
+    *out = data;
+    return CO_OK;
+}
+
 co_status co_dataset_open(co_dataset **out, const char *text, co_split split)
 {
     co_config *config;

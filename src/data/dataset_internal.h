@@ -32,4 +32,10 @@ struct co_dataset {
     max_align_t self[];     /* the format's own fields */
 };
 
+/* Open as the test split of the data set that `value` says, but with other `ops`: the common keys
+   (normalize, resize, ...) are read; `self`, of the ops' size, is copied. Samples that cannot be
+   read are errors. */
+co_status co_dataset_open_as(co_dataset **out, const co_dataset_ops *ops, const void *self,
+                             const co_value *value, co_config *config);
+
 #endif

@@ -20,6 +20,16 @@ static co_status fashion_mnist_open(void *self, co_dataset_info *info, const cha
                               "fashion-mnist", "FashionMNIST");
 }
 
+static const char *fashion_mnist_class_name(const void *self, int32_t label)
+{
+    static const char *const names[] = {"T-shirt/top", "Trouser",   "Pullover", "Dress",
+                                        "Coat",        "Sandal",    "Shirt",    "Sneaker",
+                                        "Bag",         "Ankle boot"};
+
+    (void)self;
+    return names[label];
+}
+
 const co_dataset_ops co_dataset_fashion_mnist = {
     .name = "fashion-mnist",
     .summary = "28x28 pictures of clothing; path: " FASHION_MNIST_PATH " by default",
@@ -27,5 +37,6 @@ const co_dataset_ops co_dataset_fashion_mnist = {
     .open = fashion_mnist_open,
     .read = co_idx_images_read,
     .label = co_idx_images_label,
+    .class_name = fashion_mnist_class_name,
     .close = co_idx_images_close,
 };

@@ -91,6 +91,8 @@ static co_status names_take(co_names *names, DIR *dir, const struct dirent *entr
     if (kind == CO_NAMES_ARRAYS || kind == CO_NAMES_TOKENS)
         return !is_folder && names_is_of(entry->d_name, kind) ? names_put(names, entry->d_name)
                                                               : CO_OK;
+    if (is_folder && kind == CO_NAMES_ANY_IMAGES)
+        return CO_OK;
     if (is_folder)
         return co_fail(
             CO_E_DATA,

@@ -186,6 +186,15 @@ co_status co_plan_feed(co_plan *plan, const char *name, const void *from, size_t
     return CO_OK;
 }
 
+co_status co_plan_feed_padded(co_plan *plan, const char *name, const void *from, size_t bytes,
+                              size_t all)
+{
+    char *to = co_plan_input(plan, name);
+
+    CO_TRY(co_queue_fill(plan->store->queue, to + bytes, 0, all - bytes));
+    return co_queue_copy(plan->store->queue, to, from, bytes);
+}
+
 co_status co_plan_feed_samples(co_plan *plan, const uint32_t *from)
 {
     const co_tensor *to = &plan->samples->tensor;

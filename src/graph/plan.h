@@ -74,6 +74,9 @@ int64_t co_plan_batch(const co_plan *plan);
    It is the queue's until the results have been asked for, or the queue has been waited for. NULL:
    zeros. */
 co_status co_plan_feed(co_plan *plan, const char *name, const void *from, size_t bytes);
+/* The first `bytes` of an input that has `all`; the rest are zeros. */
+co_status co_plan_feed_padded(co_plan *plan, const char *name, const void *from, size_t bytes,
+                              size_t all);
 /* The index of each sample, (N), as co_plan_feed, in a plan for training; and where they are, for
    co_run.sample. */
 co_status co_plan_feed_samples(co_plan *plan, const uint32_t *from);

@@ -316,8 +316,15 @@ static co_status model_feed(co_model *model, co_plan *plan, const co_batch *batc
     for (int i = 0; i < graph->n_input; i++) {
         const co_graph_input *input = &graph->input[i];
 
-        CO_TRY(co_plan_feed(plan, input->name, co_batch_find(batch, input->name)->data,
-                            model_input_bytes(model, input, batch->count)));
+        const void *from = co_batch_find(batch, input->name)->data;
+        const size_t bytes = model_input_bytes(model, input, batch->count);
+        const uint64_t rows = (uint64_t)co_plan_batch(plan);
+
+        if (rows > batch->count)
+            CO_TRY(co_plan_feed_padded(plan, input->name, from, bytes,
+                                       model_input_bytes(model, input, rows)));
+        else
+            CO_TRY(co_plan_feed(plan, input->name, from, bytes));
     }
     return CO_OK;
 }
@@ -343,6 +350,15 @@ uint64_t co_model_rows(const co_model *model, uint64_t count)
     return model->positions ? count * (uint64_t)model->positions : count;
 }
 
+static void model_keep_logits(const co_model *model, const float *score, const co_batch *batch)
+{
+    const size_t classes = (size_t)model->classes;
+
+    for (uint64_t i = 0; i < batch->count; i++)
+        memcpy(model->logits + batch->sample[i] * classes, score + i * classes,
+               classes * sizeof(*score));
+}
+
 void co_model_count(co_result *out, co_model *model, const float *score, const float *loss,
                     const co_batch *batch, bool training)
 {
@@ -361,14 +377,17 @@ void co_model_count(co_result *out, co_model *model, const float *score, const f
     co_metrics_count(out, &seen);
     if (seen.label && model->confusion && !training)
         co_metrics_confuse(model->confusion, &seen);
+    if (model->logits && !training)
+        model_keep_logits(model, score, batch);
 }
 
 co_status co_model_compute(co_plan **out, co_model *model, const co_batch *batch, bool training)
 {
+    const bool pad = !training && batch->count < model->pad;
     co_plan *plan = NULL;
     co_run run;
 
-    CO_TRY(co_model_plan(&plan, model, batch->count, training));
+    CO_TRY(co_model_plan(&plan, model, pad ? model->pad : batch->count, training));
     co_profiler_enter(model->profiler, CO_PROFILE_COPY_INPUT);
     CO_TRY(model_feed(model, plan, batch, training));
     run = model_run(model, plan);

@@ -50,6 +50,9 @@ struct co_model {
     int64_t classes;    /* logits per sample, or position */
     int64_t positions;  /* of a sample, if it is a sequence with a label for each; else 0 */
     int64_t *confusion; /* borrowed; evaluation adds to it (co_metrics_confuse); NULL: not wanted */
+    float *logits; /* borrowed: evaluation writes those of sample i to row i; NULL: not wanted */
+    uint64_t pad;  /* evaluation: zeros up to so many samples, so that kernels are those of a full
+                      batch; 0: none */
     const co_metric_set *metrics; /* borrowed; accumulated in each forward; NULL: none */
     co_sum *metric_sums;          /* owned, (n_sum): of the last forward */
     model_plan *plans[2];         /* lists: evaluation, training */

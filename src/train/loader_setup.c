@@ -24,6 +24,13 @@ static uint64_t feed_test_batch(const co_spec *spec, int ranks)
     return batch < FEED_TEST_BATCH_PER_RANK ? FEED_TEST_BATCH_PER_RANK : batch;
 }
 
+uint64_t co_feed_test_rows(const co_spec *spec)
+{
+    const uint64_t among = spec->shards ? (uint64_t)spec->shards : 1;
+
+    return (feed_test_batch(spec, 1) + among - 1) / among;
+}
+
 co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co_dataset *dataset,
                           int ranks, co_split split)
 {

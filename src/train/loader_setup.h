@@ -17,6 +17,8 @@ typedef struct co_feed {
    batches are copied (co_loader_options). */
 co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
                        const co_comm *comm, co_split split, const co_batch *first, co_queue *queue);
+/* Samples of the test split that a rank computes at once, where there are enough. */
+uint64_t co_feed_test_rows(const co_spec *spec);
 void co_feed_close(co_feed *feed);
 co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co_dataset *dataset,
                           int ranks, co_split split);

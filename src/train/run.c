@@ -1,5 +1,5 @@
 /*
- * run.c - from a config to running ranks: `cohort train`, `eval` and `bench train`.
+ * run.c - from a config to running ranks: `cohort train` and `bench train`; run_eval.c evaluates.
  *
  * All errors in a config or its data are found here, before ranks start. Data and model are created
  * once, so that forked ranks share them.
@@ -17,6 +17,7 @@
 #include "core/sized.h"
 #include "core/thread.h"
 #include "data/data.h"
+#include "data/images.h"
 #include "device/cuda/cuda.h"
 #include "model/initial_weights.h"
 #include "model/metrics.h"
@@ -24,6 +25,7 @@
 #include "train/evaluate.h"
 #include "train/measures.h"
 #include "train/resume.h"
+#include "train/run_internal.h"
 #include "train/run_mpi.h"
 #include "train/run_session.h"
 #include "train/rundir.h"
@@ -74,7 +76,7 @@ static co_status run_open_metrics(co_job *job)
     return CO_OK;
 }
 
-static co_status run_open(co_job *job, const co_train_options *options, bool train)
+co_status co_run_open(co_job *job, const co_train_options *options, bool train)
 {
     co_spec *spec = &job->spec;
 
@@ -90,7 +92,9 @@ static co_status run_open(co_job *job, const co_train_options *options, bool tra
         CO_TRY(co_job_check_update(job));
     if (train)
         CO_TRY(co_dataset_open_value(&job->train, spec->data, spec->config, CO_SPLIT_TRAIN));
-    if (!train || (spec->evaluate && job->bench_rounds == 0))
+    if (job->images)
+        CO_TRY(co_dataset_open_images(&job->test, spec->data, spec->config, job->images));
+    else if (!train || (spec->evaluate && job->bench_rounds == 0))
         CO_TRY(co_dataset_open_value(&job->test, spec->data, spec->config, CO_SPLIT_TEST));
     if (job->train && job->test)
         CO_TRY(co_job_check_splits(job));
@@ -112,7 +116,7 @@ static co_status run_open(co_job *job, const co_train_options *options, bool tra
     return job->result ? CO_OK : co_fail(CO_E_NOMEM, "out of memory");
 }
 
-static void run_close(co_job *job)
+void co_run_close(co_job *job)
 {
     if (job->result)
         munmap(job->result, sizeof(*job->result));
@@ -149,8 +153,8 @@ static void run_warn_oversubscribed(const co_job *job)
                cores == 1 ? "it" : "them", cores);
 }
 
-static co_status run_launch(co_job *job, const co_train_options *options,
-                            const co_launch_policy *policy, co_rank_fn fn)
+co_status co_run_launch(co_job *job, const co_train_options *options,
+                        const co_launch_policy *policy, co_rank_fn fn)
 {
     const co_launch_options launch = run_launch_options(job, options);
 
@@ -168,8 +172,7 @@ static co_job run_rank_job(const co_job *job, const co_comm *comm)
     return mine;
 }
 
-/* Send the result to ranks that do not share memory with rank 0. */
-static co_status run_share_result(co_comm *comm, const co_job *job)
+co_status co_run_share_result(co_comm *comm, const co_job *job)
 {
     return job->under_mpi ? co_comm_bcast(comm, job->result, sizeof(*job->result), CO_U8, 0)
                           : CO_OK;
@@ -182,7 +185,7 @@ static co_status run_train_rank(co_comm *comm, void *arg)
     CO_TRY(co_job_enter_device(arg, comm));
     job = run_rank_job(arg, comm);
     CO_TRY(co_trainer_run(comm, &job));
-    return run_share_result(comm, &job);
+    return co_run_share_result(comm, &job);
 }
 
 /* On one machine the session may start ranks again. */
@@ -202,7 +205,7 @@ static co_status run_session(co_job *job, const co_train_options *options)
     st = co_session_policy(&policy, session, train->run_dir);
     if (st == CO_OK)
         st = co_session_status(&stopped, &steps, session,
-                               run_launch(job, options, policy, run_train_rank));
+                               co_run_launch(job, options, policy, run_train_rank));
     if (stopped) {
         train->stopped = true;
         train->steps = steps;
@@ -273,7 +276,7 @@ static co_status run_train(co_train_summary *out, size_t out_size, const co_trai
                   .lock = -1};
     co_resume_kind kind = CO_RESUME_FRESH;
     co_state *state = NULL;
-    co_status st = run_open(&job, options, true);
+    co_status st = co_run_open(&job, options, true);
 
     if (st == CO_OK)
         st = run_set_dir(&job, options);
@@ -287,13 +290,12 @@ static co_status run_train(co_train_summary *out, size_t out_size, const co_trai
         co_sized_write(out, out_size, &job.result->train, sizeof(job.result->train));
     co_state_destroy(state);
     co_rundir_unlock(job.lock);
-    run_close(&job);
+    co_run_close(&job);
     return st;
 }
 
 CO_SIZED_END(co_train_options, on_step_arg);
 CO_SIZED_END(co_train_summary, metric);
-CO_SIZED_END(co_eval_summary, metric);
 CO_SIZED_END(co_bench_summary, model_flops_utilization);
 
 co_status co_train_sized(co_train_summary *out, size_t out_size, const co_train_options *options,
@@ -305,133 +307,6 @@ co_status co_train_sized(co_train_summary *out, size_t out_size, const co_train_
     return run_train(out, out_size, &o);
 }
 
-static co_status run_eval(co_comm *comm, co_job *job)
-{
-    co_eval_summary *out = &job->result->eval;
-    co_feed feed = {.tree = NULL};
-    co_tested tested;
-    co_status st;
-
-    co_thread_flush_denormals();
-    co_model_setup(job->model, co_spec_threads(&job->spec));
-    CO_TRY(co_feed_open(&feed, &job->spec, job->test, comm, CO_SPLIT_TEST, NULL,
-                        job->model->store->queue));
-    st = co_trainer_evaluate(&tested, comm, job->model, &feed);
-    co_feed_close(&feed);
-    if (st == CO_OK && co_comm_rank(comm) == 0) {
-        const co_target target = co_model_target(job->model);
-        const co_result result = tested.all;
-        const double n = result.count ? (double)result.count : (double)NAN;
-
-        out->count = result.count;
-        out->loss = result.loss_sum / n;
-        out->accuracy = target == CO_TARGET_VALUES ? (double)NAN : (double)result.correct / n;
-        out->accuracy_top5 = (double)result.correct5 / n;
-        if (target != CO_TARGET_LABEL || co_dataset_classes(job->test) <= 5)
-            out->accuracy_top5 = -1;
-        out->n_metric = co_measures_name(out->metric, &job->spec.metrics, tested.value);
-    }
-    return st;
-}
-
-/* Sum the confusion matrix over ranks into the memory that rank 0 shares with the caller. */
-static co_status run_gather_confusion(const co_job *job, co_comm *comm, int64_t *own)
-{
-    const size_t n = (size_t)(job->model->classes * job->model->classes);
-
-    CO_TRY(co_comm_allreduce(comm, own, own, n, CO_I64, CO_SUM));
-    if (co_comm_rank(comm) == 0)
-        memcpy(job->confusion, own, n * sizeof(*own));
-    return CO_OK;
-}
-
-static co_status run_eval_classes(co_comm *comm, co_job *job)
-{
-    const size_t classes = (size_t)job->model->classes;
-    co_status st = CO_OK;
-
-    if (!job->confusion)
-        return run_eval(comm, job);
-    job->model->confusion = co_calloc(classes * classes, sizeof(*job->model->confusion));
-    if (!job->model->confusion)
-        return CO_E_NOMEM;
-    st = run_eval(comm, job);
-    if (st == CO_OK)
-        st = run_gather_confusion(job, comm, job->model->confusion);
-    co_free(job->model->confusion);
-    job->model->confusion = NULL;
-    return st;
-}
-
-static co_status run_eval_rank(co_comm *comm, void *arg)
-{
-    co_job *job = arg;
-
-    CO_TRY(co_job_enter_device(job, comm));
-    CO_TRY(run_eval_classes(comm, job));
-    return run_share_result(comm, job);
-}
-
-/* Map the confusion matrix, shared with ranks that are processes. */
-static co_status run_map_confusion(co_job *job, size_t *bytes)
-{
-    const int64_t classes = job->model->classes;
-
-    if (classes > CO_EVAL_MAX_CLASSES)
-        return co_fail(CO_E_USAGE, "confusion matrix: at most %d classes, and the model has %lld",
-                       CO_EVAL_MAX_CLASSES, (long long)classes);
-    *bytes = (size_t)(classes * classes) * sizeof(*job->confusion);
-    job->confusion = co_map(*bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
-    return job->confusion ? CO_OK : co_fail(CO_E_NOMEM, "out of memory");
-}
-
-static co_status run_measure(co_job *job, co_confusion *confusion, const co_train_options *options)
-{
-    size_t bytes = 0;
-    co_status st = CO_OK;
-
-    if (confusion)
-        st = run_map_confusion(job, &bytes);
-    if (st == CO_OK)
-        st = run_launch(job, options, NULL, run_eval_rank);
-    if (st == CO_OK && confusion) {
-        confusion->classes = job->model->classes;
-        confusion->count = co_calloc(1, bytes);
-        if (confusion->count)
-            memcpy(confusion->count, job->confusion, bytes);
-        else
-            st = co_fail(CO_E_NOMEM, "out of memory");
-    }
-    if (job->confusion)
-        munmap(job->confusion, bytes);
-    return st;
-}
-
-co_status co_evaluate_classes_sized(co_eval_summary *out, size_t out_size, co_confusion *confusion,
-                                    const co_train_options *given, size_t size, const char *weights)
-{
-    co_job job = {.quiet = true};
-    co_train_options o, *options = &o;
-    co_status st;
-
-    CO_TRY(CO_SIZED_READ(&o, given, size, co_train_options));
-    st = run_open(&job, options, false);
-    if (st == CO_OK)
-        st = co_model_load(job.model, weights);
-    if (st == CO_OK)
-        st = run_measure(&job, confusion, options);
-    if (st == CO_OK)
-        co_sized_write(out, out_size, &job.result->eval, sizeof(job.result->eval));
-    run_close(&job);
-    return st;
-}
-
-void co_confusion_free(co_confusion *confusion)
-{
-    co_free(confusion->count);
-    confusion->count = NULL;
-}
-
 static co_status run_bench_rank(co_comm *comm, void *arg)
 {
     co_job job;
@@ -439,7 +314,7 @@ static co_status run_bench_rank(co_comm *comm, void *arg)
     CO_TRY(co_job_enter_device(arg, comm));
     job = run_rank_job(arg, comm);
     CO_TRY(co_trainer_bench(comm, &job));
-    return run_share_result(comm, &job);
+    return co_run_share_result(comm, &job);
 }
 
 co_status co_bench_train_sized(co_bench_summary *out, size_t out_size,
@@ -457,11 +332,11 @@ co_status co_bench_train_sized(co_bench_summary *out, size_t out_size,
     job.bench_utilization = options->utilization;
     if (steps < 1 || rounds < 1 || rounds > CO_BENCH_MAX_ROUNDS)
         return co_fail(CO_E_USAGE, "time at least 1 step in 1 to %d rounds", CO_BENCH_MAX_ROUNDS);
-    st = run_open(&job, options, true);
+    st = co_run_open(&job, options, true);
     if (st == CO_OK)
-        st = run_launch(&job, options, NULL, run_bench_rank);
+        st = co_run_launch(&job, options, NULL, run_bench_rank);
     if (st == CO_OK)
         co_sized_write(out, out_size, &job.result->bench, sizeof(job.result->bench));
-    run_close(&job);
+    co_run_close(&job);
     return st;
 }

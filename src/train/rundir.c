@@ -1,6 +1,6 @@
 /*
  * rundir.c - the run directory: config.yaml, metrics.jsonl, final.safetensors (with `ema` also
- * trained.safetensors), summary.json; of text, the folder tokenizer.
+ * trained.safetensors), summary.json; of images data.json, of text the folder tokenizer.
  */
 #include "train/rundir.h"
 
@@ -18,6 +18,7 @@
 #include "core/fs.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "train/run_data.h"
 
 #define RUNDIR_MAX_PATH 4096
 #define RUNDIR_MAX_LOCK 32
@@ -101,7 +102,7 @@ static const struct {
     {"config.yaml", true},       {"control.sock", true},       {"metrics.jsonl", false},
     {"summary.json", false},     {"final.safetensors", false}, {"trained.safetensors", false},
     {"profile.json", false},     {"trace.json", false},        {"checkpoints", false},
-    {CO_RUNDIR_TOKENIZER, true},
+    {CO_RUNDIR_TOKENIZER, true}, {CO_RUN_DATA_NAME, true},
 };
 
 /* A socket does not count: a dead run left it, and control_socket.c removes it. */
@@ -248,6 +249,7 @@ co_status co_rundir_create(int *lock, char *path, size_t size, const co_spec *sp
     CO_TRY(co_rundir_check(path, size, spec)); /* again, now that the lock is held */
     CO_TRY(rundir_join(tokenizer, path, CO_RUNDIR_TOKENIZER));
     CO_TRY(co_dataset_save_tokenizer(data, tokenizer));
+    CO_TRY(co_run_data_write(path, data));
     return co_rundir_write_config(path, spec);
 }
 

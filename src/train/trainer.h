@@ -37,12 +37,14 @@ typedef struct co_job {
     co_model **replica;       /* owned, (ranks): one model per rank if ranks are threads of this
                                  process; else NULL */
     bool quiet;
-    co_step_fn on_step;      /* from co_train_options */
-    void *on_step_arg;       /* borrowed */
-    uint64_t start_ns;       /* process start, on co_clock_ns */
-    co_job_result *result;   /* shared with the launcher; written by rank 0 */
-    co_job_kernels *kernels; /* shared likewise; NULL: nothing is to be measured */
-    int64_t *confusion;      /* (classes, classes), shared likewise; NULL: not counted */
+    co_step_fn on_step;                  /* from co_train_options */
+    void *on_step_arg;                   /* borrowed */
+    uint64_t start_ns;                   /* process start, on co_clock_ns */
+    co_job_result *result;               /* shared with the launcher; written by rank 0 */
+    co_job_kernels *kernels;             /* shared likewise; NULL: nothing is to be measured */
+    const struct co_image_files *images; /* borrowed: instead of the test split; NULL: none */
+    bool pad_images;    /* compute them in batches as large as those of an evaluation */
+    int64_t *confusion; /* (classes, classes), shared likewise; NULL: not counted */
     uint64_t profile_skip, profile_steps; /* from co_train_options */
     uint64_t bench_warmup, bench_steps;
     int bench_rounds;

@@ -55,6 +55,7 @@ static void train_writes_its_files_alone(void **state)
 {
     static const char *const files[] = {"config.yaml",
                                         "metrics.jsonl",
+                                        "data.json",
                                         "final.safetensors",
                                         "summary.json",
                                         "checkpoints/step-8/manifest.json",
@@ -70,7 +71,7 @@ static void train_writes_its_files_alone(void **state)
     assert_non_null(strstr(r->out, "\ndone: test accuracy "));
     assert_non_null(strstr(r->out, "results: run2 "));
     assert_null(strchr(r->out, '\r'));
-    assert_int_equal(program_count_entries("run2"), 6); /* including .lock */
+    assert_int_equal(program_count_entries("run2"), 7); /* including .lock */
     assert_int_equal(program_count_entries("run2/checkpoints"), 2);
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         snprintf(path, sizeof(path), "run2/%s", files[i]);

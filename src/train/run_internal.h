@@ -1,0 +1,20 @@
+/* run_internal.h - a job from its config to its end, shared by run.c and run_eval.c. */
+#ifndef CO_TRAIN_RUN_INTERNAL_H
+#define CO_TRAIN_RUN_INTERNAL_H
+
+#include <cohort/launch.h>
+
+#include "launch/policy.h"
+#include "train/trainer.h"
+
+/* Open data and network; without `train` the test split alone, or job->images. The caller closes
+   the job on failure, too. */
+co_status co_run_open(co_job *job, const co_train_options *options, bool train);
+void co_run_close(co_job *job);
+/* Start the ranks. `policy` NULL: one generation. */
+co_status co_run_launch(co_job *job, const co_train_options *options,
+                        const co_launch_policy *policy, co_rank_fn fn);
+/* Send the result to ranks that do not share memory with rank 0. */
+co_status co_run_share_result(co_comm *comm, const co_job *job);
+
+#endif
