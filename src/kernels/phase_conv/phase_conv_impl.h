@@ -231,7 +231,7 @@ SIMD_INLINE void phase_conv_product(float *m, const float *v, const float *u,
             SIMD_UNROLL(36) for (int q = 0; q < columns; q++) weight[q] = simd_load(u + q * column);
             SIMD_UNROLL(36) for (int p = 0; p < rows; p++)
             {
-                const vec each = (vec){0} + v[p * LANES + i];
+                const vec each = simd_splat_at(v + p * LANES + i);
 
                 SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[p][q] += each * weight[q];
             }
@@ -313,7 +313,7 @@ SIMD_INLINE void phase_conv_correlation(float *du, const float *v, const float *
         SIMD_UNROLL(36) for (int q = 0; q < columns; q++) out[q] = simd_load(m + q * line);
         SIMD_UNROLL(36) for (int i = 0; i < rows; i++)
         {
-            const vec each = (vec){0} + v[i];
+            const vec each = simd_splat_at(v + i);
 
             SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[i][q] += each * out[q];
         }

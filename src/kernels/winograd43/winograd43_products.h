@@ -37,7 +37,7 @@ SIMD_INLINE void winograd43_product(float *m, const float *v, int64_t line, cons
             }
             SIMD_UNROLL(36) for (int p = 0; p < rows; p++)
             {
-                const vec each = (vec){0} + v[p * LANES + i];
+                const vec each = simd_splat_at(v + p * LANES + i);
 
                 SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[p][q] += each * weight[q];
             }
@@ -117,7 +117,7 @@ SIMD_INLINE void winograd43_correlation(float *du, int64_t column, const float *
         SIMD_UNROLL(36) for (int q = 0; q < columns; q++) out[q] = simd_load(dy + q * line);
         SIMD_UNROLL(36) for (int i = 0; i < rows; i++)
         {
-            const vec each = (vec){0} + v[i];
+            const vec each = simd_splat_at(v + i);
 
             SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[i][q] += each * out[q];
         }
