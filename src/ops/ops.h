@@ -57,6 +57,19 @@ typedef struct co_positions_attr {
     double init_std;
 } co_positions_attr;
 
+/* rotary: in (N, T, (heads + 2 kv_heads) D), D even, as attention reads it; out the same with each
+   head of queries and keys rotated by its position t, values as they are. With h = D / 2 and the
+   angle a = t theta^(-2 i / D), for i < h:
+     out[i]     = in[i] cos a - in[i + h] sin a
+     out[i + h] = in[i + h] cos a + in[i] sin a
+   (Su et al., arXiv:2104.09864, whose pairs are neighbours; these halves are those of Hugging
+   Face's models.) */
+typedef struct co_rotary_attr {
+    int64_t heads;
+    int64_t kv_heads; /* set by check if it is 0 */
+    double theta;
+} co_rotary_attr;
+
 /* maxpool, avgpool: windows over (H, W). Floor mode; avgpool counts the padding (PyTorch's
    default) unless count_include_pad is false; padding at most half the kernel. */
 typedef struct co_pool_attr {
@@ -88,6 +101,12 @@ typedef struct co_layernorm_attr {
     double eps;
     bool bias;
 } co_layernorm_attr;
+
+/* rmsnorm: over the last dimension of (N, F) or (N, T, F): out = in / sqrt(mean of in^2 + eps) *
+   weight; weight (F). (Zhang & Sennrich, arXiv:1910.07467.) */
+typedef struct co_rmsnorm_attr {
+    double eps;
+} co_rmsnorm_attr;
 
 /* attention: in (N, T, (heads + 2 kv_heads) D): of each position the queries of all heads, then the
    keys, then the values, D numbers each; out (N, T, heads D). Head h with the queries q, and the
@@ -124,6 +143,9 @@ typedef struct co_scale_attr {
     double factor;
 } co_scale_attr;
 
+/* silu: out = in / (1 + exp(-in)) (Elfwing et al., arXiv:1702.03118). mul: the product of two
+   inputs of one shape. concat: three inputs (N, T, A), (N, T, B), (N, T, C) to rows of A + B + C.
+   No attributes. */
 /* relu, add (two inputs of one shape), flatten ((N, ...) -> (N, F)), log_softmax (over F of
    (N, F)): no attributes. */
 

@@ -98,5 +98,11 @@ const ops_case cases_net[] = {
      "maxpool {kernel: 2}; keep; conv2d {out: 5, kernel: 3, padding: 1}; add; dropout {p: 0.2};"
      "flatten; linear {out: 6}; cross_entropy",
      true},
+    {"net of sequences",
+     2,
+     {2, {5, 8}},
+     "rmsnorm; keep; linear {out: 8}; concat; rotary {heads: 2}; attention {heads: 2};"
+     "linear {out: 8}; silu; mul; flatten; linear {out: 3}; cross_entropy",
+     false},
     {0},
 };

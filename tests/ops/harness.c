@@ -156,7 +156,7 @@ static co_status harness_add_layer(int *x, int *kept, harness *h, const char *wo
                                    const char *attrs)
 {
     const co_op *op = co_op_find(word);
-    const int in[2] = {*x, *kept};
+    const int in[3] = {*x, *kept, *kept};
     const co_value *value = NULL;
     co_arena *arena = co_config_arena(h->config);
     const char *name;

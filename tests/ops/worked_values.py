@@ -1,6 +1,6 @@
-"""worked_values.py > worked_values.h - values of every operator by an independent implementation
-(PyTorch, in double precision), for test_worked.c. Run by hand when a case is added; the result is
-kept, so that the tests need no PyTorch."""
+"""worked_values.py > worked_values.h, worked_values.py sequences > worked_sequences.h - values of every
+operator by an independent implementation (PyTorch, in double precision), for test_worked.c. Run by
+hand when a case is added; the results are kept, so that the tests need no PyTorch."""
 
 import os
 import re
@@ -58,6 +58,23 @@ def attention(x, heads, kv_heads, causal=True):
     return y.transpose(1, 2).reshape(n, t, heads * size)
 
 
+def rotary(x, heads, kv_heads, theta=10000.0):
+    """x (N, T, (heads + 2 kv_heads) D), queries and keys rotated as in Hugging Face's models"""
+    n, t, width = x.shape
+    size = width // (heads + 2 * kv_heads)
+    turned, v = x.split([(heads + kv_heads) * size, kv_heads * size], 2)
+    turned = turned.reshape(n, t, heads + kv_heads, size)
+    slow = theta ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+    angle = torch.arange(t, dtype=torch.float64)[:, None] * slow
+    both = torch.complex(turned[..., :size // 2], turned[..., size // 2:])
+    both = both * torch.polar(torch.ones_like(angle), angle)[:, None]
+    return torch.cat([torch.cat([both.real, both.imag], 3).reshape(n, t, -1), v], 2)
+
+
+def concat(x, p):
+    return torch.cat([F.linear(x, p[0], p[1]), x, x], 2)
+
+
 def embedding(x, p, b, train):
     """x: tokens (N, T)"""
     return F.embedding(x, p[0])
@@ -103,22 +120,6 @@ CASES = [
     ("batchnorm of images", "batchnorm", 3, (2, 2, 3), [(2,), (2,)], [(2,), (2,)], norm(), None),
     ("batchnorm of rows", "batchnorm {momentum: 0.25, eps: 0.01}", 4, (3,), [(3,), (3,)],
      [(3,), (3,)], norm(0.25, 0.01), None),
-    ("linear of sequences", "linear {out: 2}", 2, (3, 4), [(2, 4), (2,)], [],
-     plain(lambda x, p: F.linear(x, p[0], p[1])), None),
-    ("layernorm", "layernorm {eps: 0.01}", 3, (5,), [(5,), (5,)], [],
-     plain(lambda x, p: F.layer_norm(x, (5,), p[0], p[1], 0.01)), None),
-    ("layernorm of sequences", "layernorm {bias: false}", 2, (2, 4), [(4,)], [],
-     plain(lambda x, p: F.layer_norm(x, (4,), p[0])), None),
-    ("attention", "attention {heads: 2}", 2, (4, 12), [], [],
-     plain(lambda x, p: attention(x, 2, 2)), None),
-    ("attention with shared keys", "attention {heads: 4, kv_heads: 2, causal: false}", 1, (3, 16),
-     [], [], plain(lambda x, p: attention(x, 4, 2, False)), None),
-    ("embedding", "embedding {vocab: 5, out: 3}", 2, (4,), [(5, 3)], [],
-     embedding, None),
-    ("positions", "positions {length: 4}", 2, (3, 2), [(4, 2)], [],
-     plain(lambda x, p: x + p[0][:3]), None),
-    ("cross_entropy of positions", "cross_entropy", 2, (4, 5), [], [], plain(lambda x, p: x),
-     lambda x, labels: entropy(x.flatten(0, 1), labels).reshape(2, 4).mean(1)),
     ("gelu", "gelu", 2, (3, 4), [], [], plain(lambda x, p: F.gelu(x)), None),
     ("gelu by tanh", "gelu {approximate: tanh}", 2, (12,), [], [],
      plain(lambda x, p: F.gelu(x, approximate="tanh")), None),
@@ -134,6 +135,33 @@ CASES = [
     ("bce_with_logits_loss", "bce_with_logits_loss", 3, (4,), [], [], plain(lambda x, p: x), bce),
     ("bce_with_logits_loss of images", "scale {factor: 60}; bce_with_logits_loss", 2, (1, 2, 3),
      [], [], plain(lambda x, p: 60 * x), bce),
+]
+
+SEQUENCES = [
+    ("linear of sequences", "linear {out: 2}", 2, (3, 4), [(2, 4), (2,)], [],
+     plain(lambda x, p: F.linear(x, p[0], p[1])), None),
+    ("layernorm", "layernorm {eps: 0.01}", 3, (5,), [(5,), (5,)], [],
+     plain(lambda x, p: F.layer_norm(x, (5,), p[0], p[1], 0.01)), None),
+    ("layernorm of sequences", "layernorm {bias: false}", 2, (2, 4), [(4,)], [],
+     plain(lambda x, p: F.layer_norm(x, (4,), p[0])), None),
+    ("attention", "attention {heads: 2}", 2, (4, 12), [], [],
+     plain(lambda x, p: attention(x, 2, 2)), None),
+    ("attention with shared keys", "attention {heads: 4, kv_heads: 2, causal: false}", 1, (3, 16),
+     [], [], plain(lambda x, p: attention(x, 4, 2, False)), None),
+    ("rmsnorm", "rmsnorm {eps: 0.01}", 3, (5,), [(5,)], [],
+     plain(lambda x, p: F.rms_norm(x, (5,), p[0], 0.01)), None),
+    ("rotary", "rotary {heads: 1}", 1, (3, 12), [], [], plain(lambda x, p: rotary(x, 1, 1)), None),
+    ("rotary with shared keys", "rotary {heads: 2, kv_heads: 1, theta: 20}", 1, (2, 16), [], [],
+     plain(lambda x, p: rotary(x, 2, 1, 20.0)), None),
+    ("mul", "keep; linear {out: 3}; mul", 2, (3,), [(3, 3), (3,)], [],
+     plain(lambda x, p: x * F.linear(x, p[0], p[1])), None),
+    ("concat", "keep; linear {out: 1}; concat", 2, (2, 2), [(1, 2), (1,)], [], plain(concat), None),
+    ("embedding", "embedding {vocab: 5, out: 3}", 2, (4,), [(5, 3)], [],
+     embedding, None),
+    ("positions", "positions {length: 4}", 2, (3, 2), [(4, 2)], [],
+     plain(lambda x, p: x + p[0][:3]), None),
+    ("cross_entropy of positions", "cross_entropy", 2, (4, 5), [], [], plain(lambda x, p: x),
+     lambda x, labels: entropy(x.flatten(0, 1), labels).reshape(2, 4).mean(1)),
 ]
 
 
@@ -152,7 +180,7 @@ def with_torchs_name(name):
 def listed():
     """The operators of src/ops/list.h that no case above has, in its order."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/ops/list.h")
-    nets = " ".join(case[1] for case in CASES)
+    nets = " ".join(case[1] for case in CASES + SEQUENCES)
     with open(path, encoding="ascii") as f:
         names = re.findall(r"^OP\((\w+)\)", f.read(), re.MULTILINE)
     return [name for name in names if name not in nets and "dropout" not in name]
@@ -193,21 +221,24 @@ def literal(v):
 
 
 def main():
-    print("/* worked_values.h - made by worked_values.py with PyTorch %s; see there. */"
-          % torch.__version__.split("+")[0])
-    print("#ifndef CO_TESTS_OPS_WORKED_VALUES_H\n#define CO_TESTS_OPS_WORKED_VALUES_H\n")
+    sequences = sys.argv[1:] == ["sequences"]
+    name = "worked_sequences" if sequences else "worked_values"
+    cases = SEQUENCES if sequences else CASES + [with_torchs_name(name) for name in listed()]
+    print("/* %s.h - made by worked_values.py with PyTorch %s; see there. */"
+          % (name, torch.__version__.split("+")[0]))
+    print(f"#ifndef CO_TESTS_OPS_{name.upper()}_H\n#define CO_TESTS_OPS_{name.upper()}_H\n")
     print('#include "test_worked.h"\n\n/* clang-format off */')
     rows = []
-    for i, (name, net, batch, sample, *rest) in enumerate(CASES + [with_torchs_name(name) for name in listed()]):
+    for i, (case, net, batch, sample, *rest) in enumerate(cases):
         values = run(batch, sample, *rest)
-        print("static const float worked_%d[] = {" % i)
+        print(f"static const float {name}_{i}[] = {{")
         print("\n".join(textwrap.wrap(", ".join(map(literal, values)), 99)))
         print("};")
         shape = "{%d, {%s}}" % (len(sample), ", ".join(map(str, sample)))
         net = '"\n "'.join(textwrap.wrap(net, 90, drop_whitespace=False))
-        rows.append('{"%s",\n "%s",\n %d, %s, worked_%d, %d}' % (name, net, batch, shape, i,
-                                                            len(values)))
-    print("static const worked_case worked_cases[] = {\n%s,\n};\n" % ",\n".join(rows))
+        rows.append('{"%s",\n "%s",\n %d, %s, %s_%d, %d}' % (case, net, batch, shape, name, i,
+                                                          len(values)))
+    print("static const worked_case %s_cases[] = {\n%s,\n};\n" % (name, ",\n".join(rows)))
     print("#endif")
 
 

@@ -1,5 +1,5 @@
 /*
- * layernorm.c - layernorm with the loops of kernels/layernorm.
+ * layernorm.c - layernorm and rmsnorm with the loops of kernels/layernorm.
  *
  * Gradients of weight and bias are sums over all rows. Slices of rows have sums of their own, which
  * are added in order; how many there are depends on the number of rows alone, so that the number of
@@ -19,16 +19,22 @@ typedef struct layernorm {
     size_t sums_at;                      /* in scratch: (slices, 2, n) */
 } layernorm;
 
+static double layernorm_eps(const co_call *call)
+{
+    return call->op == &co_op_rmsnorm ? ((const co_rmsnorm_attr *)call->attr)->eps
+                                      : ((const co_layernorm_attr *)call->attr)->eps;
+}
+
 static layernorm_rows layernorm_size(const co_call *call)
 {
-    const co_layernorm_attr *a = call->attr;
     const int64_t n = call->param[0].shape.dim[0];
 
     return (layernorm_rows){.rows = co_shape_count(&call->in[0]->shape) / n,
                             .n = n,
-                            .eps = (float)a->eps,
+                            .eps = (float)layernorm_eps(call),
                             .weight = call->param[0].data,
-                            .bias = a->bias ? call->param[1].data : NULL};
+                            .bias = call->n_param > 1 ? call->param[1].data : NULL,
+                            .rms = call->op == &co_op_rmsnorm};
 }
 
 static int layernorm_slices(const layernorm_rows *size)
@@ -134,14 +140,18 @@ static co_status layernorm_backward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
-const co_kernel co_cpu_layernorm = {
-    .op = "layernorm",
-    .name = "rows",
-    .reads = CPU_READS,
-    .self_size = sizeof(layernorm),
-    .supports = cpu_takes_floats,
-    .plan = layernorm_plan,
-    .plan_backward = layernorm_plan_backward,
-    .forward = layernorm_forward,
-    .backward = layernorm_backward,
-};
+#define LAYERNORM_KERNEL(f)                                                                        \
+    const co_kernel co_cpu_##f = {                                                                 \
+        .op = #f,                                                                                  \
+        .name = "rows",                                                                            \
+        .reads = CPU_READS,                                                                        \
+        .self_size = sizeof(layernorm),                                                            \
+        .supports = cpu_takes_floats,                                                              \
+        .plan = layernorm_plan,                                                                    \
+        .plan_backward = layernorm_plan_backward,                                                  \
+        .forward = layernorm_forward,                                                              \
+        .backward = layernorm_backward,                                                            \
+    }
+
+LAYERNORM_KERNEL(layernorm);
+LAYERNORM_KERNEL(rmsnorm);

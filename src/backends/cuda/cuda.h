@@ -81,15 +81,20 @@ extern const co_kernel co_cuda_unpack;
     X(adaptive_avgpool)                                                                            \
     X(batchnorm)                                                                                   \
     X(layernorm)                                                                                   \
+    X(rmsnorm)                                                                                     \
     X(attention)                                                                                   \
     X(embedding)                                                                                   \
     X(positions)                                                                                   \
+    X(rotary)                                                                                      \
     X(relu)                                                                                        \
     X(gelu)                                                                                        \
+    X(silu)                                                                                        \
     X(tanh)                                                                                        \
     X(dropout)                                                                                     \
     X(dropout2d)                                                                                   \
     X(add)                                                                                         \
+    X(mul)                                                                                         \
+    X(concat)                                                                                      \
     X(flatten)                                                                                     \
     X(scale)                                                                                       \
     X(log_softmax)                                                                                 \

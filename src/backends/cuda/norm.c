@@ -1,4 +1,4 @@
-/* norm.c - batch norm, with the statistics of this rank's batch, and layer norm. */
+/* norm.c - batch norm, with the statistics of this rank's batch, layer norm and RMS norm. */
 #include "kernels/cuda/norm.h"
 
 #include "backends/cuda/cuda.h"
@@ -102,22 +102,25 @@ static co_status norm_batch_backward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
-/* ---- layer norm ---- */
+/* ---- layer norm and RMS norm ---- */
 
 /* Rows are `n`, what is normalised `channels`. */
 static cuda_norm norm_layer_sizes(const co_call *call)
 {
-    const co_layernorm_attr *a = call->attr;
+    const bool rms = call->op == &co_op_rmsnorm;
+    const double eps = rms ? ((const co_rmsnorm_attr *)call->attr)->eps
+                           : ((const co_layernorm_attr *)call->attr)->eps;
     const int64_t size = call->param[0].shape.dim[0];
 
     return (cuda_norm){.x = call->in[0]->data,
                        .weight = call->param[0].data,
-                       .bias = a->bias ? call->param[1].data : NULL,
+                       .bias = call->n_param > 1 ? call->param[1].data : NULL,
                        .stat = call->workspace,
                        .n = (uint32_t)(co_shape_count(&call->in[0]->shape) / size),
                        .channels = (uint32_t)size,
                        .plane = 1,
-                       .eps = (float)a->eps};
+                       .eps = (float)eps,
+                       .rms = rms};
 }
 
 static co_status norm_layer_plan(co_call *call)
@@ -175,3 +178,9 @@ const co_kernel co_cuda_layernorm = {.op = "layernorm",
                                      .plan = norm_layer_plan,
                                      .forward = norm_layer_forward,
                                      .backward = norm_layer_backward};
+
+const co_kernel co_cuda_rmsnorm = {.op = "rmsnorm",
+                                   .supports = cuda_fits,
+                                   .plan = norm_layer_plan,
+                                   .forward = norm_layer_forward,
+                                   .backward = norm_layer_backward};

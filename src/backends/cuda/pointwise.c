@@ -95,6 +95,41 @@ static co_status pointwise_add_forward(co_call *call, const co_run *run)
     return pointwise_forward(call, CUDA_pointwise_add, &(cuda_pointwise){.y = call->in[1]->data});
 }
 
+static co_status pointwise_silu_forward(co_call *call, const co_run *run)
+{
+    (void)run;
+    return pointwise_forward(call, CUDA_pointwise_silu, &(cuda_pointwise){.n = 0});
+}
+
+static co_status pointwise_silu_backward(co_call *call, const co_run *run)
+{
+    (void)run;
+    return pointwise_backward(call, CUDA_pointwise_silu_backward, call->in[0],
+                              &(cuda_pointwise){.n = 0});
+}
+
+static co_status pointwise_mul_forward(co_call *call, const co_run *run)
+{
+    (void)run;
+    return pointwise_forward(call, CUDA_pointwise_mul, &(cuda_pointwise){.y = call->in[1]->data});
+}
+
+static co_status pointwise_mul_backward(co_call *call, const co_run *run)
+{
+    (void)run;
+    for (int i = 0; i < 2; i++) {
+        cuda_pointwise args = {.x = call->grad_out[0]->data,
+                               .y = call->in[1 - i]->data,
+                               .n = cuda_count_of(call->grad_out[0])};
+
+        if (!call->grad_in[i])
+            continue;
+        args.out = call->grad_in[i]->data;
+        cuda_launch(call->queue, CUDA_pointwise_mul, args.n, &args);
+    }
+    return CO_OK;
+}
+
 /* ---- operators that change no value ---- */
 
 co_status cuda_copy_tensor(const co_call *call, const co_tensor *to, const co_tensor *from)
@@ -168,6 +203,8 @@ static co_status pointwise_dropout_backward(co_call *call, const co_run *run)
 POINTWISE_KERNEL(relu, relu, true);
 POINTWISE_KERNEL(tanh, tanh, true);
 POINTWISE_KERNEL(gelu, gelu, false);
+POINTWISE_KERNEL(silu, silu, false);
+POINTWISE_KERNEL(mul, mul, false);
 POINTWISE_KERNEL(scale, scale, true);
 POINTWISE_KERNEL(dropout, dropout, true);
 POINTWISE_KERNEL(dropout2d, dropout, true);

@@ -19,6 +19,7 @@
     X(layout)                                                                                      \
     X(attention)                                                                                   \
     X(embedding)                                                                                   \
+    X(heads)                                                                                       \
     X(count)
 
 #define CUDA_KERNELS(X)                                                                            \
@@ -58,6 +59,9 @@
     X(pointwise, pointwise_tanh_backward)                                                          \
     X(pointwise, pointwise_gelu)                                                                   \
     X(pointwise, pointwise_gelu_backward)                                                          \
+    X(pointwise, pointwise_silu)                                                                   \
+    X(pointwise, pointwise_silu_backward)                                                          \
+    X(pointwise, pointwise_mul)                                                                    \
     X(pointwise, pointwise_dropout)                                                                \
     X(pointwise, pointwise_dropout_spans)                                                          \
     X(pointwise, pointwise_convert)                                                                \
@@ -98,6 +102,8 @@
     X(embedding, embedding_backward)                                                               \
     X(embedding, positions_add)                                                                    \
     X(embedding, positions_backward)                                                               \
+    X(heads, heads_move)                                                                           \
+    X(heads, heads_rotate)                                                                         \
     X(rows, rows_mean)                                                                             \
     X(count, count_right)                                                                          \
     X(count, count_loss)                                                                           \

@@ -1,5 +1,5 @@
 /*
- * norm.cu - batch norm and layer norm, and the sums over channels and columns that they and biases
+ * norm.cu - batch, layer and RMS norm, and the sums over channels and columns that they and biases
  * take: src/backends/ref has the equations. Sums of many elements are in double, in parts whose
  * number depends on shapes alone, added in order.
  */
@@ -249,7 +249,7 @@ KERNEL(norm_batch_backward, cuda_norm)
     }
 }
 
-/* ---- layer norm: a block takes a row ---- */
+/* ---- layer norm and RMS norm: a block takes a row ---- */
 
 KERNEL(norm_layer, cuda_norm)
 {
@@ -265,7 +265,7 @@ KERNEL(norm_layer, cuda_norm)
         }
         block_sum(sum, CUDA_BLOCK);
         PHASE {
-            const float mean = sum[0] / (float)arg.channels;
+            const float mean = arg.rms ? 0 : sum[0] / (float)arg.channels;
 
             squares[THREAD] = 0;
             for (uint32_t f = THREAD; f < arg.channels; f += THREADS)
@@ -275,7 +275,7 @@ KERNEL(norm_layer, cuda_norm)
         PHASE {
             cuda_stat stat;
 
-            stat.mean = sum[0] / (float)arg.channels;
+            stat.mean = arg.rms ? 0 : sum[0] / (float)arg.channels;
             stat.scale = 1 / sqrtf(squares[0] / (float)arg.channels + arg.eps);
             for (uint32_t f = THREAD; f < arg.channels; f += THREADS)
                 arg.out[(size_t)row * arg.channels + f] =
@@ -306,7 +306,7 @@ KERNEL(norm_layer_backward, cuda_norm)
         block_sum(sum, CUDA_BLOCK);
         block_sum(product, CUDA_BLOCK);
         PHASE {
-            const float mean = sum[0] / (float)arg.channels;
+            const float mean = arg.rms ? 0 : sum[0] / (float)arg.channels;
             const float part = product[0] / (float)arg.channels;
 
             for (uint32_t f = THREAD; f < arg.channels; f += THREADS) {

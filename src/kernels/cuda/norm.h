@@ -49,7 +49,8 @@ typedef struct cuda_settle {
     bool accumulate;
 } cuda_settle;
 
-/* Batch norm of (n, channels, plane); layer norm of (n, channels), with stat of rows. */
+/* Batch norm of (n, channels, plane); layer norm of (n, channels), with stat of rows, of which the
+   mean is 0 with `rms`. */
 typedef struct cuda_norm {
     float *out;
     const float *x, *dy, *weight, *bias; /* bias NULL: 0 */
@@ -57,6 +58,7 @@ typedef struct cuda_norm {
     const cuda_stat *mean; /* of dy and dy z, by channel */
     uint32_t n, channels, plane;
     float eps;
+    bool rms;
 } cuda_norm;
 
 #endif

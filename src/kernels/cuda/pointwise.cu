@@ -89,6 +89,33 @@ KERNEL(pointwise_gelu_backward, cuda_pointwise)
     arg.out[i] = arg.x[i] * pointwise_gelu_slope(arg.y[i], arg.tanh);
 }
 
+KERNEL(pointwise_mul, cuda_pointwise)
+{
+    EACH(i, arg.n)
+    arg.out[i] = arg.x[i] * arg.y[i];
+}
+
+static inline float pointwise_sigmoid(float x)
+{
+    return 1 / (1 + expf(-x));
+}
+
+KERNEL(pointwise_silu, cuda_pointwise)
+{
+    EACH(i, arg.n)
+    arg.out[i] = arg.x[i] * pointwise_sigmoid(arg.x[i]);
+}
+
+KERNEL(pointwise_silu_backward, cuda_pointwise)
+{
+    EACH(i, arg.n)
+    {
+        const float s = pointwise_sigmoid(arg.y[i]);
+
+        arg.out[i] = arg.x[i] * (s + arg.y[i] * s * (1 - s));
+    }
+}
+
 /* ---- dropout ---- */
 
 static inline co_rng pointwise_rng(const cuda_dropout *arg, uint32_t row)

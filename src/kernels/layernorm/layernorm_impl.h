@@ -59,7 +59,7 @@ static void layernorm_forward(float *y, float *stats, const float *x, const laye
     const float *w = size->weight, *b = size->bias;
 
     for (int64_t r = 0; r < size->rows; r++, x += n, y += n, stats += 2) {
-        const float mean = layernorm_mean(x, n);
+        const float mean = size->rms ? 0 : layernorm_mean(x, n);
         const float scale = 1 / sqrtf(layernorm_variance(x, mean, n) + size->eps);
 
         stats[0] = mean;
@@ -96,7 +96,8 @@ static void layernorm_add_row(float *sums, const float *x, const float *dy, cons
     }
 }
 
-/* With h the normalised row and g = dy * weight: dx = scale (g - mean of g - h mean of g h). */
+/* With h the normalised row and g = dy * weight: dx = scale (g - mean of g - h mean of g h); of rms
+   without the mean of g. */
 static void layernorm_row_gradient(float *dx, const float *x, const float *dy, const float *stats,
                                    const layernorm_rows *size)
 {
@@ -117,7 +118,7 @@ static void layernorm_row_gradient(float *dx, const float *x, const float *dy, c
         sum += dy[i] * w[i];
         product += dy[i] * w[i] * ((x[i] - mean) * scale);
     }
-    sum /= (float)n;
+    sum = size->rms ? 0 : sum / (float)n;
     product /= (float)n;
     for (int64_t i = 0; i < whole; i += LANES) {
         const vec g = simd_load_any(dy + i) * simd_load_any(w + i);

@@ -1,0 +1,45 @@
+/*
+ * heads.cu - queries, keys and values of attention: put into one row, and rotated by positions.
+ * src/backends/ref has the equations.
+ */
+#include "kernels/cuda/heads.h"
+
+#include <math.h>
+
+#include "kernels/cuda/grid.h"
+
+#define TURN 6.28318530717958647692 /* 2 pi */
+
+KERNEL(heads_move, cuda_move)
+{
+    EACH(i, (size_t)arg.rows * arg.width)
+    {
+        const size_t row = i / arg.width, at = i % arg.width;
+
+        arg.out[row * arg.out_step + at] = arg.x[row * arg.step + at];
+    }
+}
+
+/* A thread has one angle of a row, for all heads. In double up to the last turn: at late positions
+   a float has lost the digits of the angle. */
+KERNEL(heads_rotate, cuda_rotate)
+{
+    const uint32_t size = 2 * arg.half, heads = arg.turned + arg.kept;
+
+    EACH(k, (size_t)arg.rows * arg.half)
+    {
+        const uint32_t row = (uint32_t)(k / arg.half), i = (uint32_t)(k % arg.half);
+        const double slow = exp2(-(double)i / (double)arg.half * arg.log_theta);
+        const double angle = (double)(row % arg.length) * slow;
+        const float rest = (float)(angle - TURN * rint(angle / TURN));
+        const float c = cosf(rest), s = arg.sign * sinf(rest);
+
+        for (uint32_t h = 0; h < heads; h++) {
+            const size_t at = ((size_t)row * heads + h) * size + i;
+            const float a = arg.x[at], b = arg.x[at + arg.half];
+
+            arg.out[at] = h < arg.turned ? a * c - b * s : a;
+            arg.out[at + arg.half] = h < arg.turned ? b * c + a * s : b;
+        }
+    }
+}
