@@ -21,6 +21,11 @@ static bool builder_is_layer(const co_op *op)
     return op->n_in == 1 && !op->is_loss;
 }
 
+static bool builder_joins(const co_op *op)
+{
+    return op->n_in > 1 && !op->is_loss;
+}
+
 static bool builder_is_loss(const co_op *op)
 {
     return op->is_loss;
@@ -86,6 +91,15 @@ static co_status builder_append(int *out, co_builder *b, const co_op *op, const 
                           place);
 }
 
+/* The name of a layer of a block begins with that of the block. */
+static co_status builder_prefix(const char **name, const co_builder *b)
+{
+    if (!*name || !b->prefix)
+        return CO_OK;
+    *name = co_arena_printf(co_config_arena(b->config), "%s%s", b->prefix, *name);
+    return *name ? CO_OK : CO_E_NOMEM;
+}
+
 co_status co_build(co_builder *b, const char *op, const char *name, const char *attrs)
 {
     const co_value *value = NULL;
@@ -94,12 +108,17 @@ co_status co_build(co_builder *b, const char *op, const char *name, const char *
     if (attrs)
         CO_TRY(co_config_add_text(&value, b->config, attrs));
     CO_TRY(builder_find(&found, op, NULL, "layer", builder_is_layer));
-    if (name && b->prefix) {
-        name = co_arena_printf(co_config_arena(b->config), "%s%s", b->prefix, name);
-        if (!name)
-            return CO_E_NOMEM;
-    }
+    CO_TRY(builder_prefix(&name, b));
     return builder_append(&b->x, b, found, name, value, &b->x, NULL);
+}
+
+co_status co_build_from(co_builder *b, const char *op, const char *name, const int *in)
+{
+    const co_op *found;
+
+    CO_TRY(builder_find(&found, op, NULL, "op", builder_joins));
+    CO_TRY(builder_prefix(&name, b));
+    return builder_append(&b->x, b, found, name, NULL, in, NULL);
 }
 
 co_status co_build_format(co_builder *b, const char *op, const char *name, const char *attrs, ...)

@@ -47,6 +47,7 @@ static const struct {
     {"resnet18-imagenette", 0, false},
     {"resnet50-imagenet", 0, false},
     {"shakespeare-char", 0, false},
+    {"shakespeare-llama", 0, false},
 };
 
 /* Large enough for every network; the residual ones take long anyway. */

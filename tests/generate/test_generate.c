@@ -87,6 +87,8 @@ static void decode_cached_logits_equal_uncached(void **state)
     static const char *const models[] = {
         "{name: gpt2, layers: 3, heads: 4, width: 32, dropout: 0.2}",
         "{name: gpt2, layers: 1, heads: 2, width: 16, context: 40, tie: false}",
+        "{name: llama, layers: 3, heads: 4, kv_heads: 2, width: 32, theta: 50}",
+        "{name: llama, layers: 1, heads: 2, width: 16, tie: true}",
         TOKENS_FIRST "{positions: {init_std: 1}}, {linear: 48}, "
                      "{attention: {heads: 4, kv_heads: 1}}, tanh, {linear: 30}]",
     };
@@ -159,7 +161,8 @@ static co_status keep(void *arg, const uint8_t *bytes, size_t n)
     return CO_OK;
 }
 
-static void write_text(text *out, uint64_t seed, uint64_t tokens, const char *prompt)
+static void write_text(text *out, const char *net, uint64_t seed, uint64_t tokens,
+                       const char *prompt)
 {
     co_tokenizer tokenizer = {.kind = CO_TOKENIZER_CHAR};
     const co_generate_options options = {.prompt = prompt,
@@ -176,30 +179,36 @@ static void write_text(text *out, uint64_t seed, uint64_t tokens, const char *pr
                                        (const uint8_t *)"abcdefghijklmnopqrstuvwxyz", 26, ""),
                      CO_OK);
     assert_int_equal(co_characters_number(&tokenizer.characters), CO_OK);
-    assert_int_equal(create(&model, "{name: gpt2, layers: 2, heads: 2, width: 16}", NULL), CO_OK);
+    assert_int_equal(create(&model, net, NULL), CO_OK);
     assert_int_equal(co_generate(model, &tokenizer, &options), CO_OK);
     co_model_destroy(model);
     co_tokenizer_close(&tokenizer);
 }
 
 /* Over several times the context; a longer prompt than that counts by its end. */
-static void generate_same_seed_writes_same_text(void **state)
+static void check_same_text(const char *net)
 {
     text one, two, other;
 
-    (void)state;
-    write_text(&one, 5, 100, "abc");
-    write_text(&two, 5, 100, "abc");
-    write_text(&other, 6, 100, "abc");
+    write_text(&one, net, 5, 100, "abc");
+    write_text(&two, net, 5, 100, "abc");
+    write_text(&other, net, 6, 100, "abc");
     assert_int_equal(one.n, 103);
     assert_true(one.calls >= 100);
     assert_memory_equal(one.all, "abc", 3);
     assert_memory_equal(one.all, two.all, one.n);
     assert_memory_not_equal(one.all, other.all, one.n);
-    write_text(&one, 5, 9, "zzzzzzzzabcdefghijklmnopqrstuvwx");
-    write_text(&two, 5, 9, "yyyyyyyyabcdefghijklmnopqrstuvwx");
+    write_text(&one, net, 5, 9, "zzzzzzzzabcdefghijklmnopqrstuvwx");
+    write_text(&two, net, 5, 9, "yyyyyyyyabcdefghijklmnopqrstuvwx");
     assert_int_equal(one.n, 41);
     assert_memory_equal(one.all + 8, two.all + 8, 33);
+}
+
+static void generate_same_seed_writes_same_text(void **state)
+{
+    (void)state;
+    check_same_text("{name: gpt2, layers: 2, heads: 2, width: 16}");
+    check_same_text("{name: llama, layers: 2, heads: 2, kv_heads: 1, width: 16}");
 }
 
 static void generate_empty_prompt_is_refused(void **state)

@@ -104,6 +104,23 @@ static const tensor gpt2_first[] = {
     {NULL, {0}, false},
 };
 
+/* Of transformers' LlamaForCausalLM. */
+static const tensor llama_first[] = {
+    {"model.embed_tokens.weight", {2, {50, 24}}, false},
+    {"model.layers.0.input_layernorm.weight", {1, {24}}, false},
+    {"model.layers.0.self_attn.q_proj.weight", {2, {24, 24}}, false},
+    {"model.layers.0.self_attn.k_proj.weight", {2, {12, 24}}, false},
+    {"model.layers.0.self_attn.v_proj.weight", {2, {12, 24}}, false},
+    {"model.layers.0.self_attn.o_proj.weight", {2, {24, 24}}, false},
+    {"model.layers.0.post_attention_layernorm.weight", {1, {24}}, false},
+    {"model.layers.0.mlp.gate_proj.weight", {2, {64, 24}}, false},
+    {"model.layers.0.mlp.up_proj.weight", {2, {64, 24}}, false},
+    {"model.layers.0.mlp.down_proj.weight", {2, {24, 64}}, false},
+    {"model.norm.weight", {1, {24}}, false},
+    {"lm_head.weight", {2, {50, 24}}, false},
+    {NULL, {0}, false},
+};
+
 /* Of torchvision's state_dict, without num_batches_tracked. */
 static const tensor resnet50_first[] = {
     {"conv1.weight", {4, {64, 3, 7, 7}}, false},
@@ -180,6 +197,12 @@ static const struct {
     {"model: psgd-cnn", &padded, 10, "nll_loss", 213194, psgd_cnn},
     {"model: {name: gpt2, layers: 1, heads: 3, width: 12}", &tokens, 50, "cross_entropy",
      50 * 12 + 8 * 12 + 4 * 12 + 13 * (36 + 12 + 48) + 49 * 12 + 2 * 12, gpt2_first},
+    {"model: {name: llama, layers: 1, heads: 4, kv_heads: 2, width: 24}", &tokens, 50,
+     "cross_entropy", 2 * 50 * 24 + 3 * 24 + 24 * (48 + 24 + 3 * 64), llama_first},
+    {"model: {name: llama, layers: 22, heads: 32, kv_heads: 4, width: 2048, hidden: 5632}",
+     &tokens_1024, 32000, "cross_entropy", 1100048384, NULL},
+    {"model: {name: llama, layers: 1, heads: 4, width: 24, tie: true, vocab: 60}", &tokens, 50,
+     "cross_entropy", 60 * 24 + 3 * 24 + 24 * (96 + 3 * 64), NULL},
     {"model: gpt2", &tokens_1024, 50257, "cross_entropy", 124439808, NULL},
     {"model: {name: gpt2, layers: 1, heads: 3, width: 12, context: 9, vocab: 60, tie: false}",
      &tokens, 50, "cross_entropy",
@@ -333,6 +356,20 @@ static const struct {
      {1, {8}},
      10,
      "net.yaml:1:8: model gpt2: 5 heads do not divide the width of 768"},
+    {"model: {name: llama, heads: 4, width: 36}",
+     {1, {8}},
+     10,
+     "net.yaml:1:8: model llama: 4 heads do not divide the width of 36 into parts of an even "
+     "length"},
+    {"model: {name: llama, kv_heads: 5}",
+     {1, {8}},
+     10,
+     "net.yaml:1:8: model llama: 12 heads are no multiple of kv_heads, 5"},
+    {"model: {name: llama, context: 7}",
+     {1, {8}},
+     10,
+     "net.yaml:1:8: model llama: sequences of 8 positions, and it is for 7; make `context` larger, "
+     "or the data's `context` smaller"},
     {"model: {name: gpt2, context: 7}",
      {1, {8}},
      10,

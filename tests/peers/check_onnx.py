@@ -76,7 +76,7 @@ def plain():
     names = re.findall(r"^(\w+) .*$(?!\n )", run(COHORT, "list", "ops"), re.MULTILINE)
     layers = ["flatten"]
     for name in names:
-        if name not in ("add", *map(str, ODD)) and not name.endswith(("_loss", "cross_entropy")):
+        if name not in ("add", "mul", "concat", *map(str, ODD)) and not name.endswith(("_loss", "cross_entropy")):
             layers += [{"linear": {"out": 16}}, name]
     return layers + [{"linear": {"out": 6}}]
 
@@ -94,6 +94,9 @@ CASES = [
     ("gpt2", {"name": "gpt2", "layers": 2, "heads": 4, "width": 32}, [11], 23),
     ("gpt2-own-head", {"name": "gpt2", "layers": 1, "heads": 2, "width": 16, "context": 20,
                        "dropout": 0.1, "tie": False}, [7], 12),
+    ("llama", {"name": "llama", "layers": 2, "heads": 4, "kv_heads": 2, "width": 32}, [11], 23),
+    ("llama-tied", {"name": "llama", "layers": 1, "heads": 2, "width": 16, "theta": 100, "tie": True,
+                    "hidden": 20}, [7], 12),
     ("mnist-example", "mnist-example", [1, 28, 28], 10),
     ("resnet9", "resnet9", [3, 32, 32], 10),
     ("resnet9-wide", "resnet9-wide", [3, 32, 32], 10),

@@ -1,7 +1,7 @@
-"""Forward and backward of gpt2 beside PyTorch's, from the same weights and batch: logits, losses and
-every gradient, that of the tied weight included.
+"""Forward and backward of a language model beside PyTorch's, from the same weights and batch: logits,
+losses and every gradient, that of a tied weight included.
 
-    check_gpt2.py COHORT PEER_MODEL
+    check_language.py COHORT PEER_MODEL gpt2|llama
 
 Both are compared with PyTorch in double precision. The error of logits, of losses, and of the whole
 gradient is the norm of the difference over the norm; it may be at most twice that of PyTorch in
@@ -15,14 +15,14 @@ import subprocess
 import sys
 
 from common import F, read_safetensors, torch, workplace, write_safetensors
-from gpt2 import Gpt2
+from language import SMALL, by_torch
 
-LAYERS, HEADS, WIDTH, CONTEXT, VOCAB, BATCH = 4, 4, 64, 48, 65, 6
+CONTEXT, VOCAB, BATCH = 48, 65, 6
 TIMES, TENSOR_TIMES = 2, 4
 FLOOR = 2.0 ** -24  # half a unit in the last place of a float
 
 
-def by_torch(model, token, label):
+def passes(model, token, label):
     model.zero_grad()
     output = model(token)
     loss = F.cross_entropy(output.flatten(0, 1), label.flatten(), reduction="none")
@@ -45,10 +45,11 @@ def errors(got, truth):
 
 def main():
     torch.manual_seed(7)
-    model = Gpt2(LAYERS, HEADS, WIDTH, CONTEXT, VOCAB)
+    name = sys.argv[3]
+    model = by_torch(name, SMALL[name], CONTEXT, VOCAB)
     token = torch.randint(0, VOCAB, (BATCH, CONTEXT + 1))
     batch = {"input": token[:, :-1].int(), "label": token[:, 1:].int()}
-    config = {"name": "gpt2", "layers": LAYERS, "heads": HEADS, "width": WIDTH, "vocab": VOCAB}
+    config = {"name": name, **SMALL[name], "vocab": VOCAB}
     with workplace() as folder:
         paths = [os.path.join(folder, f"{each}.safetensors") for each in ("weights", "batch", "out")]
         write_safetensors(paths[0], model.state_dict())
@@ -56,8 +57,8 @@ def main():
         subprocess.run([sys.argv[2], "auto", json.dumps(config), "cross_entropy"] + paths,
                        check=True, timeout=100)
         ours = read_safetensors(paths[2])
-    single = by_torch(model, token[:, :-1], token[:, 1:])
-    truth = by_torch(model.double(), token[:, :-1], token[:, 1:])
+    single = passes(model, token[:, :-1], token[:, 1:])
+    truth = passes(model.double(), token[:, :-1], token[:, 1:])
     assert set(truth) <= set(ours), set(truth) - set(ours)
     ours, single = errors(ours, truth), errors(single, truth)
     status = 0

@@ -1,6 +1,7 @@
-"""20 steps of AdamW on gpt2 beside PyTorch's, from the same weights and batches: the loss of each.
+"""20 steps of AdamW on a language model beside PyTorch's, from the same weights and batches: the loss
+of each.
 
-    check_gpt2_training.py COHORT PEER_MODEL
+    check_language_training.py COHORT PEER_MODEL gpt2|llama
 
 The text is one window long, so that every batch is that window. Both are compared with PyTorch in
 double precision: our error is at most twice that of PyTorch in single precision, or the rounding of
@@ -12,9 +13,9 @@ import os
 import sys
 
 from common import F, read_safetensors, torch, train, workplace
-from gpt2 import Gpt2
+from language import SMALL, by_torch
 
-LAYERS, HEADS, WIDTH, CONTEXT, STEPS, WARMUP = 4, 4, 64, 48, 20, 5
+CONTEXT, STEPS, WARMUP = 48, 20, 5
 TIMES = 2
 ROUNDING = 2.0 ** -22  # of losses from 2 to 4: an ulp
 OPTIMIZER = {"lr": 1e-3, "betas": [0.9, 0.99], "weight_decay": 0.1}
@@ -43,6 +44,7 @@ def losses(model, token, precision):
 
 
 def main():
+    name = sys.argv[3]
     torch.manual_seed(11)
     with workplace() as folder:
         path = os.path.join(folder, "text")
@@ -50,7 +52,7 @@ def main():
         with open(path, "w") as file:
             file.write(letters)
         config = {
-            "model": {"name": "gpt2", "layers": LAYERS, "heads": HEADS, "width": WIDTH},
+            "model": {"name": name, **SMALL[name]},
             "data": {"name": "text", "path": path, "context": CONTEXT, "test_fraction": 0.5},
             "batch": 1, "epochs": STEPS, "log_every": 1, "evaluate": False,
             "optimizer": {"name": "adamw", **OPTIMIZER}, "clip": {"norm": 1.0},
@@ -60,7 +62,7 @@ def main():
             "optimizer": {"name": "adamw", "lr": 1e-30}})
         weights = read_safetensors(os.path.join(start, "final.safetensors"))
         vocab = sorted(set(letters))
-        model = Gpt2(LAYERS, HEADS, WIDTH, CONTEXT, len(vocab))
+        model = by_torch(name, SMALL[name], CONTEXT, len(vocab))
         model.load_state_dict(weights)
         run = train(sys.argv[1], folder, "run", config)
         with open(os.path.join(run, "metrics.jsonl")) as file:
