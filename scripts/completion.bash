@@ -118,6 +118,11 @@ _cohort()
         return
     fi
     case $command in
+    "data get")
+        mapfile -t COMPREPLY < <(compgen -W "$("$program" data get --list 2>/dev/null |
+            sed -n 's/^\([a-z][a-z0-9-]*\) .*/\1/p')" -- "$word")
+        return
+        ;;
     runs)
         mapfile -t COMPREPLY < <(compgen -d -- "$word")
         ;;

@@ -32,6 +32,8 @@ optional='
 ?libonnx-dev -            # export to ONNX
 ?protobuf-c-compiler protoc-c # export to ONNX
 ?libprotobuf-c-dev pc:libprotobuf-c # export to ONNX
+?libcurl4-openssl-dev -   # `cohort data get`
+?libarchive-dev -         # `cohort data get`
 ?gnuplot-nox gnuplot      # plots of `cohort compare`
 '
 demo='

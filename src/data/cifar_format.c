@@ -10,6 +10,7 @@
 #include "core/mem.h"
 #include "data/cifar.h"
 #include "data/formats.h"
+#include "data/home.h"
 
 #define CIFAR_PATH      4096
 #define CIFAR_MAX_NAMES ((size_t)1 << 14) /* bytes of a file with class names */
@@ -185,12 +186,10 @@ static co_status cifar_open_files(cifar_format *self, const co_cifar_layout *lay
 static co_status cifar_open(cifar_format *self, co_dataset_info *info,
                             const co_cifar_layout *layout, const char *path, co_split split)
 {
+    char home[CO_DATA_HOME_PATH];
     co_status st;
 
-    if (!path)
-        return co_fail(CO_E_USAGE,
-                       "data %s: the key 'path' is missing: the folder %s that %s unpacks to",
-                       layout->dataset, layout->folder, layout->archive);
+    CO_TRY(co_data_home_find(&path, home, layout->dataset));
     info->shape = (co_shape){3, {3, CO_CIFAR_SIDE, CO_CIFAR_SIDE}};
     info->classes = layout->classes[self->labels];
     st = cifar_open_files(self, layout, path, split);

@@ -3,6 +3,7 @@
  */
 #include "core/fs.h"
 #include "data/formats.h"
+#include "data/home.h"
 #include "data/idx_images.h"
 
 /* Where Debian's package dataset-fashion-mnist puts it. */
@@ -11,13 +12,12 @@
 static co_status fashion_mnist_open(void *self, co_dataset_info *info, const char *path,
                                     co_split split)
 {
-    if (!path && !co_fs_exists(FASHION_MNIST_PATH))
-        return co_fail(CO_E_DATA,
-                       "%s: no such folder; install Debian's package "
-                       "dataset-fashion-mnist, or set data.path",
-                       FASHION_MNIST_PATH);
-    return co_idx_images_open(self, info, path ? path : FASHION_MNIST_PATH, split, 10,
-                              "fashion-mnist", "FashionMNIST");
+    char home[CO_DATA_HOME_PATH];
+
+    if (!path && co_fs_exists(FASHION_MNIST_PATH))
+        path = FASHION_MNIST_PATH;
+    CO_TRY(co_data_home_find(&path, home, "fashion-mnist"));
+    return co_idx_images_open(self, info, path, split, 10, "fashion-mnist", "FashionMNIST");
 }
 
 static const char *fashion_mnist_class_name(const void *self, int32_t label)

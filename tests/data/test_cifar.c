@@ -224,8 +224,8 @@ static void cifar_missing_path_is_refused(void **state)
     co_dataset *data = NULL;
 
     (void)state;
-    assert_int_equal(co_dataset_open(&data, "cifar10", CO_SPLIT_TRAIN), CO_E_USAGE);
-    assert_non_null(strstr(co_error_message(), "data cifar10: the key 'path' is missing"));
+    assert_int_equal(co_dataset_open(&data, "cifar10", CO_SPLIT_TRAIN), CO_E_DATA);
+    assert_non_null(strstr(co_error_message(), "`cohort data get cifar10` fetches it"));
     assert_int_equal(co_dataset_open(&data, "{name: cifar10, path: /nowhere}", 0), CO_E_DATA);
     assert_non_null(strstr(co_error_message(), "/nowhere: No such file or directory; data.path"));
     assert_int_equal(co_dataset_open(&data, "{name: cifar100, labels: all}", 0), CO_E_USAGE);

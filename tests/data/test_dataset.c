@@ -204,7 +204,7 @@ static void dataset_bad_config_is_refused(void **state)
     } cases[] = {
         {"mnst", CO_E_USAGE, "unknown data set 'mnst'; did you mean 'mnist'?"},
         {"{path: here}", CO_E_USAGE, "expected a name"},
-        {"mnist", CO_E_USAGE, "data mnist: the key 'path' is missing"},
+        {"mnist", CO_E_DATA, "`cohort data get mnist` fetches it"},
         {"{name: mnist, path: /nowhere}", CO_E_DATA, "/nowhere: No such file"},
         {"{name: mnist, path: /dev/null}", CO_E_DATA, "/dev/null: is a file; data.path is the"},
         {"{name: fashion-mnist, path: /dev}", CO_E_DATA,
