@@ -37,6 +37,7 @@ static co_status measure_all(void *arg, int step)
     const measure *m = arg;
 
     (void)step;
+    co_plan_announce(m->plan, false);
     CO_TRY(co_plan_forward(m->plan, &m->data.run));
     return co_plan_backward(m->plan, &m->data.run, NULL, NULL);
 }
@@ -73,6 +74,7 @@ static co_status measure_repeat(double *median, double *least, measure *m,
 
 static co_status measure_run(bench_ops_rows *out, measure *m)
 {
+    co_plan_step at;
     double least;
 
     out->n = (size_t)co_plan_step_count(m->plan);
@@ -83,9 +85,12 @@ static co_status measure_run(bench_ops_rows *out, measure *m)
     for (int step = 0; step < (int)out->n; step++) {
         co_profile_row *row = &out->row[step];
 
+        co_plan_step_at(&at, m->plan, step);
         co_profile_row_of(row, m->plan, step);
         row->calls = 1;
         CO_TRY(measure_repeat(&row->seconds, &row->min_seconds, m, measure_one, step));
+        row->seconds *= at.times;
+        row->min_seconds *= at.times;
     }
     return CO_OK;
 }

@@ -12,8 +12,7 @@
 /* Where the gradients of a tensor with several readers are joined. */
 static const co_op autograd_add_op = {.name = "add", .n_in = 2, .n_out = 1};
 
-/* (n_var) whether the tensor depends on a parameter, so that its gradient is needed */
-static bool *autograd_find_wanted(co_plan *plan)
+const bool *plan_find_wanted(const co_plan *plan)
 {
     const co_graph *graph = plan->graph;
     bool *wanted = co_arena_alloc(plan->arena, (size_t)graph->n_var, sizeof(*wanted));
@@ -90,7 +89,7 @@ static bool autograd_is_shared(const co_graph *graph, int node)
 }
 
 /* The nodes of one call, of which `last` has the outputs. */
-static co_status autograd_call(autograd_sum *grad, co_plan *plan, int last, const bool *wanted)
+static co_status autograd_call(autograd_sum *grad, co_plan *plan, int last)
 {
     plan_call *pc = plan->node_call[last];
     co_call *call = &pc->call;
@@ -117,7 +116,7 @@ static co_status autograd_call(autograd_sum *grad, co_plan *plan, int last, cons
         const int in = plan_find_input(plan, call, i);
         const co_var *var = &plan->graph->var[in];
 
-        if ((i < node->op->n_in && !(node->op->grad_in >> i & 1)) || !wanted[in])
+        if ((i < node->op->n_in && !(node->op->grad_in >> i & 1)) || !plan->wanted[in])
             continue;
         part[i] = plan_new_tensor(plan, &var->shape, call->in[i]->dtype);
         if (!part[i])
@@ -143,22 +142,24 @@ co_status plan_compile_backward(co_plan *plan)
 {
     const co_graph *graph = plan->graph;
     autograd_sum *grad = co_arena_alloc(plan->arena, (size_t)graph->n_var, sizeof(*grad));
-    bool *wanted = autograd_find_wanted(plan);
+    const plan_parts *parts = plan->parts;
     int block = 0;
 
-    if (!grad || !wanted)
+    if (!grad)
         return CO_E_NOMEM;
     plan_find_recomputed(plan);
-    for (int i = graph->n_node - 1; i >= 0; i--) {
+    if (parts)
+        grad[graph->node[graph->n_node - 2].in[0]].grad = parts->dx;
+    for (int i = graph->n_node - (parts ? 3 : 1); i >= 0; i--) {
         const co_node *node = &graph->node[i];
         bool reached = node->out[0] == graph->loss || grad[node->out[0]].grad;
 
         i = (int)plan->node_call[i]->call.node; /* the first of its call */
-        if (!reached || !wanted[node->out[0]])
+        if (!reached || !plan->wanted[node->out[0]])
             continue;
         if (graph->node[i].block != block)
             CO_TRY(plan_recompute_block(plan, block = graph->node[i].block));
-        CO_TRY(autograd_call(grad, plan, (int)(node - graph->node), wanted));
+        CO_TRY(autograd_call(grad, plan, (int)(node - graph->node)));
     }
     return CO_OK;
 }

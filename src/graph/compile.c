@@ -252,20 +252,29 @@ static bool compile_stays_wide(const co_plan *plan, const co_call *init, co_dtyp
     return plan_prefers_wide(plan, &narrow, &wide);
 }
 
+co_call plan_describe_node(co_dtype *dtype, const co_plan *plan, int index)
+{
+    const co_node *node = &plan->graph->node[index];
+    co_call init = {.op = node->op, .name = node->name, .attr = node->attr};
+
+    *dtype = plan_node_dtype(plan, node);
+    init.node = (uint32_t)index;
+    compile_set_params(&init, plan, node);
+    if (co_dtype_is_half(*dtype) && !plan->options.precision.everything &&
+        node->op->precision == CO_PRECISION_LOW && compile_stays_wide(plan, &init, *dtype))
+        *dtype = CO_F32;
+    init.round_params = plan_rounded_params(plan, node, *dtype);
+    return init;
+}
+
 static co_status compile_node(co_plan *plan, int index)
 {
     const co_graph *graph = plan->graph;
     const co_node *node = &graph->node[index];
-    co_call init = {.op = node->op, .name = node->name, .attr = node->attr};
-    co_dtype dtype = plan_node_dtype(plan, node);
+    co_dtype dtype;
+    co_call init = plan_describe_node(&dtype, plan, index);
 
     plan->node_block = node->block;
-    init.node = (uint32_t)index;
-    compile_set_params(&init, plan, node);
-    if (co_dtype_is_half(dtype) && !plan->options.precision.everything &&
-        node->op->precision == CO_PRECISION_LOW && compile_stays_wide(plan, &init, dtype))
-        dtype = CO_F32;
-    init.round_params = plan_rounded_params(plan, node, dtype);
     for (int i = 0; i < node->op->n_in; i++)
         CO_TRY(plan_cast_input(&init.in[i], plan, node->in[i], dtype));
     for (int i = 0; i < node->op->n_out; i++) {
@@ -298,6 +307,7 @@ static co_status compile_pin(co_plan *plan, int var)
 co_status plan_compile_forward(co_plan *plan)
 {
     const co_graph *graph = plan->graph;
+    const bool parts = plan_has_parts(plan);
 
     for (int i = 0; i < graph->n_input; i++) {
         const int var = graph->input[i].var;
@@ -308,11 +318,14 @@ co_status plan_compile_forward(co_plan *plan)
         plan->value[var] = t;
         CO_TRY(compile_pin(plan, var));
     }
-    for (int i = 0; i < graph->n_node; i++)
+    for (int i = 0; i < graph->n_node - (parts ? 2 : 0); i++)
         if (!plan->node_call[i])
             CO_TRY(compile_node(plan, i));
     plan->node_block = 0;
-    CO_TRY(compile_pin(plan, graph->output));
+    if (parts)
+        CO_TRY(plan_compile_parts(plan));
+    else
+        CO_TRY(compile_pin(plan, graph->output));
     CO_TRY(compile_pin(plan, graph->loss));
     plan->n_forward = plan->n_step;
     return CO_OK;

@@ -59,6 +59,8 @@ static void memory_find_lives(co_plan *plan)
         if (step->again && step->pc->buffers)
             memory_touch(plan, &step->pc->buffers->tensor, s);
     }
+    if (plan->parts)
+        plan_extend_parts(plan);
     for (plan_tensor *t = plan->tensors; t; t = t->next) {
         if (!t->pinned)
             continue;

@@ -79,7 +79,8 @@ static co_status plan_build_forward(co_plan *plan)
     plan->value = co_arena_alloc(plan->arena, n_var, sizeof(plan_tensor *));
     plan->plain = co_arena_alloc(plan->arena, n_var, sizeof(plan_tensor *));
     plan->cast = co_arena_alloc(plan->arena, n_var, sizeof(plan_tensor *));
-    if (!plan->node_call || !plan->value || !plan->plain || !plan->cast)
+    plan->wanted = plan_find_wanted(plan);
+    if (!plan->node_call || !plan->value || !plan->plain || !plan->cast || !plan->wanted)
         return CO_E_NOMEM;
     return plan_compile_forward(plan);
 }
@@ -225,20 +226,34 @@ co_status co_plan_queue_results(const co_plan *plan, void *to)
 
 co_status co_plan_results(const float **output, const float **loss, co_plan *plan)
 {
-    const co_tensor *out = &plan->plain[plan->graph->output]->tensor;
+    const plan_tensor *out = plan->plain[plan->graph->output];
     char *results = plan->results;
 
     if (results)
         CO_TRY(co_plan_queue_results(plan, results));
     CO_TRY(co_queue_wait(plan->store->queue, CO_DEVICE_WAIT_MS));
-    *output = results ? plan->results : out->data;
-    *loss = results ? (const float *)(const void *)(results + out->bytes) : co_plan_loss(plan);
+    *output = results ? plan->results : co_plan_output(plan);
+    *loss =
+        results ? (const float *)(const void *)(results + out->tensor.bytes) : co_plan_loss(plan);
     return CO_OK;
 }
 
 const float *co_plan_output(const co_plan *plan)
 {
-    return plan->plain[plan->graph->output]->tensor.data;
+    return plan->parts ? NULL : plan->plain[plan->graph->output]->tensor.data;
+}
+
+const int32_t *co_plan_places(const co_plan *plan)
+{
+    return plan->parts ? plan->parts->place->tensor.data : NULL;
+}
+
+void co_plan_announce(co_plan *plan, bool accumulate)
+{
+    if (!plan->parts)
+        return;
+    plan->parts->announced = true;
+    plan->parts->adds = accumulate;
 }
 
 const float *co_plan_loss(const co_plan *plan)
@@ -276,17 +291,44 @@ co_status co_plan_run_step(co_plan *plan, int s, const co_run *run)
     return st;
 }
 
+static bool plan_is_of_part(const co_plan *plan, int s)
+{
+    return plan->parts && s >= plan->parts->first && s < plan->parts->end;
+}
+
+/* With what the caller has said of the backward pass. */
+static co_status plan_begin_parts(co_plan *plan, const co_run *run)
+{
+    plan_parts *parts = plan->parts;
+    co_run part = *run;
+
+    parts->done = parts->announced;
+    part.accumulate = parts->announced && parts->adds;
+    parts->announced = false;
+    return plan_run_parts(plan, &part, parts->done);
+}
+
 co_status co_plan_forward(co_plan *plan, const co_run *run)
 {
     for (int s = 0; s < plan->n_forward; s++)
-        CO_TRY(co_plan_run_step(plan, s, run));
+        if (!plan_is_of_part(plan, s))
+            CO_TRY(co_plan_run_step(plan, s, run));
+        else if (s == plan->parts->first)
+            CO_TRY(plan_begin_parts(plan, run));
     return CO_OK;
+}
+
+static int plan_count_parts(const co_plan *plan)
+{
+    return (int)((plan->parts->all + plan->parts->rows - 1) / plan->parts->rows);
 }
 
 co_status co_plan_backward(co_plan *plan, const co_run *run, co_ready_fn ready, void *arg)
 {
     size_t done = 0;
 
+    if (plan->parts && !plan->parts->done)
+        CO_TRY(plan_run_parts(plan, run, true));
     for (int s = plan->n_forward; s < plan->n_step; s++) {
         const plan_step *step = &plan->step[s];
 
@@ -336,8 +378,9 @@ void co_plan_step_at(co_plan_step *out, const co_plan *plan, int s)
                           .call = &pc->call,
                           .seen = seen,
                           .backend = pc->backend,
-                          .backward = s >= plan->n_forward,
+                          .backward = s >= plan->n_forward || step->backward,
                           .gradient = step->backward,
+                          .times = plan_is_of_part(plan, s) ? plan_count_parts(plan) : 1,
                           .again = step->again};
     if (pc->kernel == pc->backend->unpack) {
         const char *name = plan_writer(plan, pc->call.in[0]);

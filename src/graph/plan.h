@@ -53,6 +53,8 @@ typedef struct co_plan_options {
     int64_t decode;                    /* co_call has it; of a graph after co_graph_decode */
     bool recompute; /* training: keep what goes into the blocks of the graph, and compute the rest
                        of them again in the backward pass (Chen et al., arXiv:1604.06174) */
+    int64_t logit_rows; /* of a network that predicts a label at each position: no more rows of
+                           logits than this in memory at once, where that can be; 0: all */
     co_plan_precision precision;
     co_plan_block *block;     /* borrowed; NULL: memory of its own */
     bool no_reuse;            /* tests: every tensor has its own memory */
@@ -90,6 +92,10 @@ co_status co_plan_results(const float **output, const float **loss, co_plan *pla
 size_t co_plan_result_bytes(const co_plan *plan);
 co_status co_plan_queue_results(const co_plan *plan, void *to);
 
+/* With options.logit_rows the output may be NULL. Then this is, of each position, how many logits
+   are above that of its label (-1 for a label of -1); else NULL. */
+const int32_t *co_plan_places(const co_plan *plan);
+
 /* The same where they lie in the plan, for who knows that it is on the host, or only passes them on
    to the device. No input of that name: NULL. */
 void *co_plan_input(co_plan *plan, const char *name);
@@ -97,6 +103,10 @@ const float *co_plan_output(const co_plan *plan);
 const float *co_plan_loss(const co_plan *plan);
 
 co_status co_plan_forward(co_plan *plan, const co_run *run);
+/* Say before a forward that a backward follows it, with the same values of the step and this
+   co_run.accumulate: the gradient of what is done in parts (options.logit_rows) is then computed in
+   the forward pass, and its logits are not computed twice. */
+void co_plan_announce(co_plan *plan, bool accumulate);
 
 /* Called when the gradients [begin, end) of the store are final, in order and without a hole:
    the first call has begin 0, the last one end == store->n. */
@@ -126,6 +136,7 @@ typedef struct co_plan_step {
     bool backward; /* part of the backward pass */
     bool gradient; /* runs the kernel's backward: the rest prepares or adds up, or is done again */
     bool again;    /* a forward step that runs a second time (co_plan_options.recompute) */
+    int times;     /* how often it runs in a pass: once, or once for each part (logit_rows) */
 } co_plan_step;
 
 int co_plan_step_count(const co_plan *plan);

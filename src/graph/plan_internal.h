@@ -52,6 +52,16 @@ typedef struct plan_step {
     bool again;       /* the same forward step as one before */
 } plan_step;
 
+/* The last layer and its loss, done for some positions at a time (parts.c). */
+typedef struct plan_parts {
+    int64_t all, length, rows; /* positions of the batch, of a sample, of a part */
+    int first, backward, end;  /* steps of a part: forward, then backward */
+    plan_tensor *x, *label, *loss, *row_loss, *place, *dx; /* of all; dx NULL: not needed */
+    plan_tensor *part_x, *part_label, *part_logits, *part_loss, *part_dx;
+    bool announced, adds; /* what the caller has said of the next backward pass */
+    bool done;            /* the backward steps have run in the forward pass */
+} plan_parts;
+
 struct co_plan {
     const co_graph *graph; /* borrowed */
     co_store *store;       /* borrowed */
@@ -64,6 +74,8 @@ struct co_plan {
     plan_tensor **plain;   /* (n_var) the same in the plain layout; NULL: not needed so far */
     plan_tensor **cast;    /* (n_var) the same of another type; NULL: likewise */
     plan_tensor *samples;  /* pinned; in training, else NULL */
+    const bool *wanted;    /* (n_var) in training: tensors that depend on a parameter */
+    plan_parts *parts;     /* NULL: all logits are in memory */
     plan_step *step;
     int n_step, cap_step;
     int node_block;       /* of the node that is compiled */
@@ -92,6 +104,19 @@ co_status plan_make_readable(plan_tensor **tensor, co_plan *plan, const co_kerne
 /* A call whose kernel is known; in[] and out[] are set. Appends its forward step. */
 co_status plan_add_kernel(plan_call **out, co_plan *plan, const co_call *init,
                           const co_kernel *kernel, const co_backend *backend);
+
+/* The call of a node, but for its tensors, whose type is *dtype. */
+co_call plan_describe_node(co_dtype *dtype, const co_plan *plan, int index);
+
+/* --- parts.c --- */
+/* Whether the plan's last two nodes are done in parts, as its options ask for. */
+bool plan_has_parts(const co_plan *plan);
+/* Append the steps of a part. */
+co_status plan_compile_parts(co_plan *plan);
+/* After lives have been found. */
+void plan_extend_parts(const co_plan *plan);
+/* All parts, with or without their backward steps. */
+co_status plan_run_parts(co_plan *plan, const co_run *run, bool backward);
 
 /* --- choose.c --- */
 /* Set the kernel of a call whose op, inputs and outputs are set. */
@@ -144,6 +169,9 @@ int plan_count_added(const co_call *call);
 int plan_find_input(const co_plan *plan, const co_call *call, int i);
 
 /* --- autograd.c --- */
+/* (n_var) which tensors depend on a parameter, so that their gradients are needed; NULL: no memory.
+ */
+const bool *plan_find_wanted(const co_plan *plan);
 co_status plan_compile_backward(co_plan *plan);
 
 /* --- recompute.c --- */

@@ -124,6 +124,7 @@ co_status co_plan_timer_run(co_plan_timer *timer, const co_plan_data *data, bool
 {
     timer->off = !timed || timer->runs == CO_PLAN_TIMER_MOST;
     CO_TRY(co_plan_data_feed(data, timer->plan));
+    co_plan_announce(timer->plan, false);
     CO_TRY(co_plan_forward(timer->plan, &data->run));
     CO_TRY(co_plan_backward(timer->plan, &data->run, NULL, NULL));
     timer->runs += !timer->off;
@@ -133,12 +134,14 @@ co_status co_plan_timer_run(co_plan_timer *timer, const co_plan_data *data, bool
 void co_plan_timer_finish(co_plan_timer *timer)
 {
     double column[CO_PLAN_TIMER_MOST];
+    co_plan_step step;
 
     for (int s = 0; s < timer->n_step && timer->runs > 0; s++) {
         for (int r = 0; r < timer->runs; r++)
             column[r] = timer->seconds[r * timer->n_step + s];
         co_sort_doubles(column, (size_t)timer->runs);
-        timer->median[s] = column[timer->runs / 2];
+        co_plan_step_at(&step, timer->plan, s);
+        timer->median[s] = column[timer->runs / 2] * step.times;
     }
 }
 

@@ -154,3 +154,14 @@ co_status co_model_check_data(const co_model *model, const co_dataset *dataset)
     }
     return CO_OK;
 }
+
+co_metric_form co_model_form(const co_model *model)
+{
+    return (co_metric_form){co_model_target(model), (size_t)model->classes,
+                            (size_t)model->positions, 0};
+}
+
+uint64_t co_model_rows(const co_model *model, uint64_t count)
+{
+    return model->positions ? count * (uint64_t)model->positions : count;
+}

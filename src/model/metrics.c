@@ -38,6 +38,16 @@ static void metrics_count_labels(co_result *out, const co_metric_batch *batch)
     }
 }
 
+void co_metrics_count_places(co_result *out, const co_metric_batch *batch, const int32_t *place)
+{
+    *out = (co_result){.count = batch->n, .loss_sum = co_metric_sum_loss(batch)};
+    for (uint64_t i = 0; i < batch->n; i++) {
+        out->count -= place[i] < 0;
+        out->correct += place[i] == 0;
+        out->correct5 += place[i] >= 0 && place[i] < 5;
+    }
+}
+
 static void metrics_count_binary(co_result *out, const co_metric_batch *batch)
 {
     const size_t outputs = batch->form.outputs;

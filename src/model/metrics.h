@@ -10,6 +10,9 @@
    targets, a sample is correct if every logit is above 0 exactly where its target is at least 0.5.
    Without either nothing is correct. */
 void co_metrics_count(co_result *out, const co_metric_batch *batch);
+/* The same where `place` (n) has the place of each label among the logits (co_plan_places), which
+   are not needed. */
+void co_metrics_count_places(co_result *out, const co_metric_batch *batch, const int32_t *place);
 /* Add 1 to confusion[label][predicted class], (classes, classes), for each; ties as above. Those
    whose logits are all NaN are not counted. */
 void co_metrics_confuse(int64_t *confusion, const co_metric_batch *batch);

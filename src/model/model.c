@@ -180,6 +180,7 @@ co_plan_options co_model_plan_options(const co_model *model, int64_t batch, bool
                              .over_ranks = model->norm_comm != NULL,
                              .decode = model->decode,
                              .recompute = model->recompute,
+                             .logit_rows = co_model_logit_rows(model),
                              .precision = model->precision.plan,
                              .pick = model->pick};
 }
@@ -339,17 +340,6 @@ static void model_measure(co_model *model, const co_metric_batch *batch)
         co_metric_set_accumulate(model->metrics, model->metric_sums, batch);
 }
 
-co_metric_form co_model_form(const co_model *model)
-{
-    return (co_metric_form){co_model_target(model), (size_t)model->classes,
-                            (size_t)model->positions, 0};
-}
-
-uint64_t co_model_rows(const co_model *model, uint64_t count)
-{
-    return model->positions ? count * (uint64_t)model->positions : count;
-}
-
 static void model_keep_logits(const co_model *model, const float *score, const co_batch *batch)
 {
     const size_t classes = (size_t)model->classes;
@@ -359,8 +349,8 @@ static void model_keep_logits(const co_model *model, const float *score, const c
                classes * sizeof(*score));
 }
 
-void co_model_count(co_result *out, co_model *model, const float *score, const float *loss,
-                    const co_batch *batch, bool training)
+static void model_count(co_result *out, co_model *model, const float *score, const float *loss,
+                        const int32_t *place, const co_batch *batch, bool training)
 {
     const co_field *label = co_batch_find(batch, CO_FIELD_LABEL);
     const co_field *target = co_batch_find(batch, CO_FIELD_TARGET);
@@ -374,11 +364,20 @@ void co_model_count(co_result *out, co_model *model, const float *score, const f
     else
         seen.target = target ? target->data : NULL;
     model_measure(model, &seen);
-    co_metrics_count(out, &seen);
+    if (place)
+        co_metrics_count_places(out, &seen, place);
+    else
+        co_metrics_count(out, &seen);
     if (seen.label && model->confusion && !training)
         co_metrics_confuse(model->confusion, &seen);
     if (model->logits && !training)
         model_keep_logits(model, score, batch);
+}
+
+void co_model_count(co_result *out, co_model *model, const float *score, const float *loss,
+                    const co_batch *batch, bool training)
+{
+    model_count(out, model, score, loss, NULL, batch, training);
 }
 
 co_status co_model_compute(co_plan **out, co_model *model, const co_batch *batch, bool training)
@@ -390,6 +389,8 @@ co_status co_model_compute(co_plan **out, co_model *model, const co_batch *batch
     CO_TRY(co_model_plan(&plan, model, pad ? model->pad : batch->count, training));
     co_profiler_enter(model->profiler, CO_PROFILE_COPY_INPUT);
     CO_TRY(model_feed(model, plan, batch, training));
+    if (training)
+        CO_TRY(co_model_pass_on(model, plan));
     run = model_run(model, plan);
     co_profiler_leave(model->profiler);
     co_profiler_enter(model->profiler, CO_PROFILE_IN_FORWARD);
@@ -413,14 +414,16 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
     if (training || batch->count > 0)
         model->last = NULL;
     CO_TRY(co_model_check_batch(model, batch, training));
-    if (batch->count == 0)
+    if (batch->count == 0) {
+        model->backward_next = false;
         model_measure(model, NULL);
+    }
     if (batch->count == 0)
         return training && model->norm_comm ? model_phantom_forward(model, batch) : CO_OK;
     CO_TRY(co_model_compute(&plan, model, batch, training));
     co_profiler_enter(model->profiler, CO_PROFILE_METRICS);
     CO_TRY(co_plan_results(&score, &loss, plan));
-    co_model_count(out, model, score, loss, batch, training);
+    model_count(out, model, score, loss, co_plan_places(plan), batch, training);
     co_profiler_leave(model->profiler);
     return CO_OK;
 }

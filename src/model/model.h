@@ -41,6 +41,9 @@ struct co_model {
     co_plan_pick *pick; /* owned, (nodes): kernels of layers (model/kernels.h); NULL: none */
     int threads;        /* for its layers; 0: not set yet */
     bool direct_convolution, recompute;
+    bool whole_logits;                 /* of all positions at once, for who reads them */
+    bool backward_next, backward_adds; /* co_model_announce */
+    uint64_t backward_samples;
     co_precision precision;
     uint64_t seed;
     co_comm *norm_comm; /* borrowed; ranks that share batch statistics; NULL: this rank alone */
@@ -137,6 +140,16 @@ co_target co_model_target(const co_model *model);
 /* Shape of one sample's input, and its number of elements. */
 co_shape co_model_sample(const co_model *model);
 size_t co_model_sample_size(const co_model *model);
+/* Whether training computes the logits of its positions in parts: of a language model with a large
+   vocabulary, on the host, unless someone reads them. */
+bool co_model_has_parts(const co_model *model);
+/* Say that the next forward is followed by the backward pass of the same batch with this
+   `accumulate` and co_batch.global, so that it may compute some of the gradients itself. */
+void co_model_announce(co_model *model, const co_batch *batch, bool accumulate);
+/* Before the plan's forward: what was announced, with the scale of gradients of that backward. */
+co_status co_model_pass_on(co_model *model, co_plan *plan);
+/* How many positions have their logits in memory at once; 0: all. */
+int64_t co_model_logit_rows(const co_model *model);
 /* Backward of the last forward; `accumulate`: add to the gradients of earlier micro-batches. */
 co_status co_model_backward(co_model *model, const co_batch *batch, bool accumulate,
                             co_ready_fn ready, void *arg);

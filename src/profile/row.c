@@ -23,7 +23,7 @@ void co_profile_row_of(co_profile_row *out, const co_plan *plan, int step)
     if (s.backend->describe_call)
         s.backend->describe_call(out->kernel, sizeof(out->kernel), s.seen, s.gradient);
     out->shape = s.call->out[0]->shape;
-    out->flops = work.flops;
+    out->flops = work.flops * s.times;
     out->bf16 = work.bf16;
-    out->bytes = work.bytes;
+    out->bytes = work.bytes * s.times;
 }

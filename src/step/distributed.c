@@ -321,6 +321,26 @@ static co_status distributed_ready(void *arg, size_t begin, size_t end)
     return distributed_synced(d, start_ns, st);
 }
 
+/* The divisor of this rank's part of the gradient. */
+static uint64_t distributed_samples(const co_distributed *d, const co_batch *batch)
+{
+    if (!co_strategy_is_local(d->strategy, d->step.step))
+        return batch->global;
+    return batch->local ? batch->local : batch->count;
+}
+
+co_status co_distributed_announce(co_distributed *d, const co_batch *batch)
+{
+    co_batch part = *batch;
+
+    if (!co_model_has_parts(d->options.model))
+        return CO_OK;
+    CO_TRY(distributed_begin_step(d));
+    part.global = distributed_samples(d, batch);
+    co_model_announce(d->options.model, &part, d->has_gradient);
+    return CO_OK;
+}
+
 co_status co_distributed_backward_sized(co_distributed *d, const co_batch *batch, size_t size,
                                         bool more)
 {
@@ -332,8 +352,7 @@ co_status co_distributed_backward_sized(co_distributed *d, const co_batch *batch
     d->step.global = part.global;
     if (part.count == 0 && !d->options.model->norm_comm)
         return CO_OK;
-    if (co_strategy_is_local(d->strategy, d->step.step))
-        part.global = part.local ? part.local : part.count;
+    part.global = distributed_samples(d, &part);
     CO_TRY(co_model_backward(d->options.model, &part, d->has_gradient,
                              more ? NULL : distributed_ready, d));
     d->has_gradient = true;

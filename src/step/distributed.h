@@ -68,6 +68,9 @@ co_scaler *co_distributed_scaler(co_distributed *distributed);
    This is the first part, for a batch that the model need not have seen. Without it the first
    backward does the same. */
 co_status co_distributed_begin(co_distributed *distributed, const co_batch *batch);
+/* Before the forward pass of a batch that co_distributed_backward gets next: lets the model compute
+   gradients in it (co_model_announce). */
+co_status co_distributed_announce(co_distributed *distributed, const co_batch *batch);
 /* Whether the second part is the same in each step of a single rank. */
 bool co_distributed_repeats(const co_distributed *distributed);
 /* Call instead of co_distributed_step if the second part was replayed. */

@@ -67,6 +67,7 @@ static void bench_work(double *flops, double *seconds, const co_plan *plan, cons
         co_work_of(&work, &step);
         if (step.again)
             continue;
+        work.flops *= step.times;
         *flops += work.flops / batch;
         if (roof->threads)
             *seconds += co_roof_seconds(NULL, roof, work.flops, 0, work.bf16) / batch;

@@ -116,6 +116,7 @@ static co_status step_forward(co_result *seen, trainer *t, const co_batch *slice
     if (step_is_late(t))
         return co_model_forward_late(t->job->model, slice, (int)(t->given % TRAINER_IN_FLIGHT),
                                      part);
+    CO_TRY(co_distributed_announce(t->distributed, slice));
     CO_TRY(co_model_forward(&result, t->job->model, slice));
     return step_count(seen, t, &result, t->shards.first + i);
 }

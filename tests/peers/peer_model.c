@@ -67,6 +67,7 @@ static co_status peer_open(peer *p)
     options.sample = peer_sample(input);
     options.classes = 1;
     CO_TRY(co_model_create(&p->model, &options));
+    p->model->whole_logits = true;
     peer_drop_nothing(p->model->graph);
     CO_TRY(co_model_load(p->model, p->argument[3]));
     p->arena = co_arena_create();
