@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what is missing to build and use Cohort on Debian 12, Ubuntu 22.04 or newer.
 #
-#   scripts/setup.sh [--ask] [LIST ...]     LIST: build optional demo test lint fuzz coverage hosts deb chroot
+#   scripts/setup.sh [--ask] [LIST ...]     LIST: build optional demo test lint fuzz coverage hosts slurm deb chroot
 #                                           arm64 (nothing named: build optional)
 #
 # Does nothing when everything is there. What is needed and cannot be installed ends it, with the
@@ -78,6 +78,12 @@ openssh-client ssh        # mpiexec starts ranks on other hosts by it
 openssh-server -          # which they have then
 iproute2 ip               # networks between namespaces
 util-linux unshare        # and namespaces
+'
+slurm='
+slurmctld slurmctld       # controls a cluster
+slurmd slurmd             # runs on its nodes
+slurm-client srun         # the commands of its users
+munge munged              # how they know each other
 '
 
 fail()
@@ -156,10 +162,11 @@ for list in "$@"; do
     fuzz) lines="$lines$fuzz" ;;
     coverage) lines="$lines$coverage" ;;
     hosts) lines="$lines$hosts" ;;
+    slurm) lines="$lines$hosts$slurm" ;;
     deb) lines="$lines$deb" ;;
     chroot) lines="$lines$chroot" ;;
     arm64) lines="$lines$arm64" ;;
-    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts deb chroot arm64" ;;
+    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts slurm deb chroot arm64" ;;
     esac
 done
 

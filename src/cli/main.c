@@ -38,6 +38,7 @@ static const co_command *const main_commands[] = {
     &co_command_data_tokenize,
     &co_command_list,
     &co_command_ctl,
+    &co_command_slurm,
     &co_command_doctor,
     NULL,
 };

@@ -1,0 +1,89 @@
+#!/bin/sh
+# slurm.sh COHORT - runs scripts of `cohort slurm` with commands in Slurm's place that note how they are
+# called: what is done when a run ends well, saves before the time limit, is cancelled, loses a node.
+set -eu
+cohort=$1
+work=$(mktemp -d "${TMPDIR:-/tmp}/cohort-slurm-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+mkdir bin
+export PATH="$work/bin:$PATH" SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=4
+
+fail()
+{
+    echo "slurm: $*" >&2
+    cat calls out 2>/dev/null >&2
+    exit 1
+}
+
+# command_of NAME TEXT: a program of these lines
+command_of()
+{
+    printf '#!/bin/sh\necho "%s $*" >>calls\n%s\n' "$1" "$2" >"bin/$1"
+    chmod +x "bin/$1"
+}
+
+# The first start ends with the first code, and so on; then there is a run to resume.
+command_of srun 'mkdir -p "$DIR"; : >"$DIR/config.yaml"
+read -r code rest <codes; echo "$rest" >codes; exit "$code"'
+command_of squeue 'case $* in *%T*) echo "$STATE" ;; *) echo "$LEFT" ;; esac'
+command_of scontrol ''
+command_of sleep ''
+
+cat >net.yaml <<YAML
+model: mlp
+data: {name: synthetic, shape: [1, 4, 4], classes: 2, samples: 8}
+batch: 8
+max_steps: 2
+YAML
+
+# ends CODE STARTS CODES STATE LEFT: the script, after srun's exit codes
+ends()
+{
+    rm -rf calls "$dir"
+    echo "$3" >codes
+    code=0
+    DIR=$dir STATE=$4 LEFT=$5 sh job.sh >out 2>&1 || code=$?
+    [ $code = "$1" ] || fail "exit code $code instead of $1 after '$3', $4"
+    [ "$(grep -c ^srun calls)" = "$2" ] || fail "not $2 starts after '$3', $4"
+}
+
+dir=runs/mlp-7
+"$cohort" slurm net.yaml -N 4 --ntasks-per-node 2 -t 1:00:00 -s "max_steps=3" >job.sh
+grep -q '^#SBATCH --nodes=4$' job.sh || fail "no nodes"
+grep -q '^#SBATCH --signal=USR1@300$' job.sh || fail "no signal"
+ends 0 1 0 RUNNING 4
+grep -q "^srun --mpi=pmix --nodes=4 --ntasks=8 .* train net.yaml --run-dir $dir --set max_steps=3" calls ||
+    fail "the first start"
+ends 0 1 143 RUNNING 4
+grep -qx 'scontrol requeue 7' calls || fail "saved before the limit, and not queued again"
+ends 143 1 143 COMPLETING 4
+! grep -q scontrol calls || fail "cancelled, and queued again"
+ends 4 1 4 RUNNING 3
+! grep -q scontrol calls || fail "failed, and queued again"
+
+dir="it's here"
+"$cohort" slurm net.yaml -N 4 --ntasks-per-node 2 --no-kill --run-dir "$dir" >job.sh
+ends 0 2 '4 0' RUNNING 3
+grep -q "^srun --mpi=pmix --nodes=3 --ntasks=6 .* train net.yaml --run-dir it's here --resume" calls ||
+    fail "the start on three nodes"
+ends 137 1 137 RUNNING 4
+ends 2 1 2 RUNNING 3
+ends 0 1 143 RUNNING 3
+grep -qx 'scontrol requeue 7' calls || fail "--no-kill: not queued again"
+
+# refused WORDS ARGUMENT...
+refused()
+{
+    words=$1
+    shift
+    code=0
+    "$cohort" slurm "$@" >out 2>&1 || code=$?
+    [ $code = 2 ] && grep -q "error: .*$words" out || fail "$*: not refused for $words"
+}
+refused 'shards: 2 cannot occupy 4 ranks' net.yaml -N 4 -s shards=2
+refused "'soon'" net.yaml -t soon
+refused 'line break' net.yaml --run-dir 'a
+b'
+refused 'sbatch' net.yaml --sbatch 'account=lab'
+refused 'none.yaml' none.yaml
