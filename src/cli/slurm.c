@@ -46,7 +46,7 @@ static const cli_option slurm_option_table[] = {
     {"no-kill", 0, CLI_FLAG, offsetof(slurm_options, no_kill), NULL, 0, 0,
      "when a node fails continue on the others; default: queue the job again"},
     {"run-dir", 0, CLI_TEXT, offsetof(slurm_options, run_dir), "DIR", 0, 0,
-     "where results go, seen by all nodes; default: runs/<model>-<job's number>"},
+     "where results go; all nodes see it; default: runs/<model>-<job>"},
     {"set", 's', CLI_LIST, offsetof(slurm_options, set), "KEY=VALUE", 0, 0,
      "change the config; repeatable"},
     {"sbatch", 0, CLI_LIST, offsetof(slurm_options, sbatch), "OPTION", 0, 0,
