@@ -20,6 +20,8 @@ trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' INT TERM HUP
 mkdir -p "$folder/blocks" "$folder/bin" "$folder/page/build" "$folder/page/runs"
 ln -s "$build/cohort" "$folder/bin/cohort"
+printf '#!/bin/sh\nexec "%s/tests/mpiexec.sh" "%s" "$@"\n' "$source" "$(command -v mpiexec || echo none)" >"$folder/bin/mpiexec"
+chmod +x "$folder/bin/mpiexec"
 ln -s "$build/cohort" "$folder/page/build/cohort"
 ln -s "$source/configs" "$folder/page/configs"
 data=${COHORT_DATA:-$source/../shared/data}
@@ -130,10 +132,7 @@ run_one() {
     command=$(sed -e '1s/^\$ //' "$folder/command")
     (
         cd "$folder/page"
-        PATH=$folder/bin:$PATH COLUMNS=100 TERM=dumb OMPI_ALLOW_RUN_AS_ROOT=1 \
-            OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
-            PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe \
-            sh -c "$command" </dev/null 2>&1 || true
+        PATH=$folder/bin:$PATH COLUMNS=100 TERM=dumb sh -c "$command" </dev/null 2>&1 || true
     ) | sed -e "s|$folder/page/||g" -e "s|$build/cohort|build/cohort|g" -e "s|$source/||g" \
         -e 's/ | input-bound: .*//' | grep -v -e '^cohort: config: ' \
         -e '^ *rank [0-9]* is late by ' | grep -v '^epoch [0-9/]* *[0-9]*%  .* left$' | awk '

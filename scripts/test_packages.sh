@@ -35,6 +35,7 @@ system()
         tail -n 3 "$log" >&2
         exit 1
     }
+    cp tests/mpiexec.sh "$root/root/"
     cat >"$root/root/job.yaml" <<'END'
 model: resnet9
 data: {name: synthetic, shape: [3, 32, 32], classes: 10, samples: 512}
@@ -70,14 +71,12 @@ weights()
     }
 }
 
-mpi='export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-    export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe;'
 over_mpi()
 {
     for kind in openmpi mpich; do
-        weights "$1, mpiexec.$kind" "$mpi mpiexec.$kind -n 2 $2 train job.yaml"
+        weights "$1, mpiexec.$kind" "./mpiexec.sh mpiexec.$kind -n 2 $2 train job.yaml"
         weights "$1, mpiexec.$kind, a rank per host" \
-            "$mpi COHORT_RANKS_PER_HOST=1 mpiexec.$kind -n 2 $2 train job.yaml"
+            "COHORT_RANKS_PER_HOST=1 ./mpiexec.sh mpiexec.$kind -n 2 $2 train job.yaml"
     done
 }
 
