@@ -33,6 +33,8 @@ static const cli_option compare_option_table[] = {
      "change the config of every cell; repeatable"},
     {"resume", 0, CLI_FLAG, offsetof(compare_options, resume), NULL, 0, 0,
      "keep the finished cells of --out, run the others"},
+    {"cell", 0, CLI_COUNT, offsetof(compare_options, cell), "K", 1, 1000000,
+     "run the K-th cell alone, without tables: for an array of jobs"},
     {"limit", 0, CLI_COUNT, offsetof(compare_options, limit_seconds), "SECONDS", 0, 1000000000,
      "end a cell that takes longer; 0 (default): never"},
     {"quiet", 'q', CLI_FLAG, offsetof(compare_options, quiet), NULL, 0, 0,
@@ -123,9 +125,14 @@ static co_status compare_all(compare_plan *plan, const co_child_guard *guard,
 {
     co_status st, reported;
 
-    CO_TRY(compare_plan_take_over(plan, options->resume));
+    if ((size_t)options->cell > plan->report.n_cell)
+        return co_fail(CO_E_USAGE, "--cell %d: this comparison has %zu", (int)options->cell,
+                       plan->report.n_cell);
+    CO_TRY(compare_plan_take_over(plan, options->resume || options->cell));
     CO_TRY(co_fs_mkdirs(plan->dir));
     st = compare_run_cells(plan, guard, options);
+    if (options->cell)
+        return st == CO_OK ? compare_status(plan) : st;
     if (st != CO_OK && st != CO_E_INTERRUPTED && st != CO_E_TERMINATED)
         return st;
     reported = compare_report(plan, guard, options, st == CO_OK);
@@ -151,6 +158,8 @@ static co_status compare_run(const void *options, int n, const char *const *argu
                        o->strategies ? "ranks" : "strategies");
     if (o->resume && !o->out)
         return co_fail(CO_E_USAGE, "--resume needs --out DIR, the comparison to continue");
+    if (o->cell && !o->out)
+        return co_fail(CO_E_USAGE, "--cell needs --out DIR, the same for all cells");
     CO_TRY(compare_plan_open(&plan, argument[0], o));
     co_child_guard_enter(&guard);
     st = compare_all(&plan, &guard, o);

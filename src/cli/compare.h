@@ -14,6 +14,7 @@
 typedef struct compare_options {
     const char *strategies, *ranks, *seeds, *out;
     int64_t limit_seconds;
+    int64_t cell; /* only this one, counted from 1; 0: all */
     cli_list set, plugins;
     bool resume, quiet;
 } compare_options;
@@ -47,8 +48,8 @@ co_status compare_plan_clear(const co_cell *cell);
 
 /* --- compare_run.c --- */
 
-/* Run the waiting cells. A cell that fails records why, and the others still run. After a signal,
-   returns its status and marks the running cell CO_CELL_STOPPED. */
+/* Run the waiting cells, or the one of options->cell. A cell that fails records why, and the others
+   still run. After a signal, returns its status and marks the running cell CO_CELL_STOPPED. */
 co_status compare_run_cells(compare_plan *plan, const co_child_guard *guard,
                             const compare_options *options);
 

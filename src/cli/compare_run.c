@@ -270,13 +270,15 @@ co_status compare_run_cells(compare_plan *plan, const co_child_guard *guard,
                             const compare_options *options)
 {
     const co_report *report = &plan->report;
-    run_progress p = {.report = report, .quiet = options->quiet};
+    const size_t first = options->cell ? (size_t)options->cell - 1 : 0;
+    const size_t end = options->cell ? first + 1 : report->n_cell;
+    run_progress p = {.report = report, .at = first, .quiet = options->quiet};
     co_status st = CO_OK;
 
     p.terminal = !p.quiet && run_is_terminal();
-    for (size_t i = 0; i < report->n_cell; i++)
+    for (size_t i = first; i < end; i++)
         p.waiting += report->cell[i].state == CO_CELL_WAITING;
-    for (; p.at < report->n_cell && st == CO_OK; p.at++) {
+    for (; p.at < end && st == CO_OK; p.at++) {
         const bool kept = report->cell[p.at].state == CO_CELL_DONE;
 
         if (!kept) {

@@ -288,6 +288,23 @@ static void compare_resume_keeps_finished_cells(void **state)
     assert_cell("all", 2, "sync", 3, "done");
 }
 
+static void compare_cells_apart_come_together(void **state)
+{
+    (void)state;
+    for (int i = 3; i >= 1; i--) {
+        char line[128];
+
+        snprintf(line, sizeof(line),
+                 "compare good.yaml --strategies sync -n 1,2,3 --out apart --cell %d", i);
+        program_assert_success(program_line(line));
+        assert_int_equal(program_count_entries("apart"), 4 - i);
+    }
+    program_assert_success(
+        program_line("compare good.yaml --strategies sync -n 1,2,3 --out apart --resume"));
+    for (size_t i = 0; i < 3; i++)
+        assert_cell("apart", i, "sync", (int)i + 1, "done");
+}
+
 static void compare_resume_with_other_config_is_refused(void **state)
 {
     (void)state;
@@ -356,6 +373,8 @@ static void compare_usage_error_starts_no_cell(void **state)
          "--seeds 3,3: 3 is given"},
         {"compare good.yaml --strategies sync -n 1 --seeds -1 --out bad", "from 0 to"},
         {"compare good.yaml --strategies sync -n 1 --resume", "--resume needs --out"},
+        {"compare good.yaml --strategies sync -n 1 --cell 1", "--cell needs --out"},
+        {"compare good.yaml --strategies sync -n 1 --out bad --cell 2", "this comparison has 1"},
         {"compare nowhere.yaml --strategies sync -n 1 --out bad", "nowhere.yaml"},
         {"compare good.yaml --strategies sync -n 1 --out bad -s bach=2", "batch"},
     };
@@ -395,6 +414,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(compare_plots_are_written_as_images),
         cmocka_unit_test(compare_seeds_give_mean_and_spread),
         cmocka_unit_test(compare_resume_keeps_finished_cells),
+        cmocka_unit_test(compare_cells_apart_come_together),
         cmocka_unit_test(compare_resume_with_other_config_is_refused),
         cmocka_unit_test(compare_without_gnuplot_writes_tables),
         cmocka_unit_test(compare_special_names_are_escaped),

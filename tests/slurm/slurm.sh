@@ -190,6 +190,14 @@ release()
     hosts_on n1 scontrol update JobId="$job" StartTime=now
 }
 
+cells="compare short.yaml --strategies sync -n 1,2 --out cells"
+job=$(hosts_on n1 sbatch --parsable --array=1-2 --wrap "'$cohort' $cells --cell \$SLURM_ARRAY_TASK_ID")
+await "an array of jobs" 60 ended
+# shellcheck disable=SC2086 # words of a command
+"$cohort" $cells --resume >log 2>&1 || fail "compare --resume"
+[ "$(grep -c 'from before' log)" = 2 ] || fail "compare --resume: the log"
+pass "an array of jobs: the cells of a comparison"
+
 config long 'max_steps: 3000
 epochs: 1000
 evaluate: false
