@@ -15,8 +15,11 @@
 #include "core/isa.h"
 #include "core/parallel.h"
 
-#define DIRECT_MOST_STRIDE  16        /* a gradient has a part for each rest */
-#define DIRECT_CHUNK_WORDS  (1 << 17) /* of an image, which stay in a second-level cache */
+#define DIRECT_MOST_STRIDE 16 /* a gradient has a part for each rest */
+/* Words of an image that stay in a second-level cache beside weights: of 1 MiB or more where there
+   is AVX-512, else of half of that or less. */
+#define DIRECT_CHUNK_WORDS  (1 << 17)
+#define DIRECT_SMALL_CHUNK  (1 << 15)
 #define DIRECT_LEAST_PIXELS 28
 #define AMX_LEAST_CHANNELS  16
 
@@ -174,7 +177,8 @@ static void direct_multiply_share(const direct_run *run, const direct_part *part
 {
     const direct_pass *pass = run->pass;
     const direct_conv_loops *loops = run->self->loops;
-    const int64_t most = DIRECT_CHUNK_WORDS / (pass->image.planes * pass->image.width);
+    const int64_t words = co_isa_has(CO_ISA_AVX512) ? DIRECT_CHUNK_WORDS : DIRECT_SMALL_CHUNK;
+    const int64_t most = words / (pass->image.planes * pass->image.width);
     const int64_t pieces =
         direct_count_pieces(&part->area, most > DIRECT_LEAST_PIXELS ? most : DIRECT_LEAST_PIXELS);
     const int64_t groups = direct_divide_up(pass->blocks, DIRECT_CONV_TOGETHER);
