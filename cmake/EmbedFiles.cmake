@@ -1,5 +1,11 @@
-# cmake -DOUT=file.c -DFILES="name=path;..." -P EmbedFiles.cmake - a C file with the text of each file,
-# and the list co_cuda_sources of them (device/cuda/compile.h).
+# cmake -DOUT=file.c -DFILES="name=path;..." [-DHEADER=h -DTYPE=t -DLIST=l] -P EmbedFiles.cmake - a C file
+# with the text of each file, and a list of them, of structs {name, text} that the header declares. By
+# default the kernels of GPUs (device/cuda/compile.h).
+if(NOT HEADER)
+  set(HEADER device/cuda/compile.h)
+  set(TYPE cuda_source)
+  set(LIST cuda_sources)
+endif()
 set(arrays)
 set(list)
 set(count 0)
@@ -8,9 +14,9 @@ foreach(pair IN LISTS FILES)
   set(name ${CMAKE_MATCH_1})
   file(READ ${CMAKE_MATCH_2} text HEX)
   string(REGEX REPLACE "(................................)" "\\1\n    " text "${text}")
-  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1, " text "${text}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1', " text "${text}")
   string(APPEND arrays "static const char text_${count}[] = {\n    ${text}0};\n\n")
   string(APPEND list "    {\"${name}\", text_${count}},\n")
   math(EXPR count "${count} + 1")
 endforeach()
-file(WRITE ${OUT} "#include \"device/cuda/compile.h\"\n\n${arrays}const cuda_source cuda_sources[] = {\n${list}    {NULL, NULL},\n};\n")
+file(WRITE ${OUT} "#include \"${HEADER}\"\n\n${arrays}const ${TYPE} ${LIST}[] = {\n${list}    {NULL, NULL},\n};\n")

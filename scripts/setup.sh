@@ -2,7 +2,7 @@
 # Install what is missing to build and use Cohort on Debian 12, Ubuntu 22.04 or newer.
 #
 #   scripts/setup.sh [--ask] [LIST ...]     LIST: build optional demo test lint fuzz coverage hosts slurm deb chroot
-#                                           arm64 (nothing named: build optional)
+#                                           arm64 browser (nothing named: build optional)
 #
 # Does nothing when everything is there. What is needed and cannot be installed ends it, with the
 # line for whoever administers the machine; what may be missing is named, and left out. sudo asks
@@ -86,6 +86,10 @@ slurm-client srun         # the commands of its users
 munge munged              # how they know each other
 '
 
+browser='
+chromium chromium         # the test that opens a report
+'
+
 fail()
 {
     printf 'setup: error: %s\n' "$1" >&2
@@ -165,8 +169,9 @@ for list in "$@"; do
     slurm) lines="$lines$hosts$slurm" ;;
     deb) lines="$lines$deb" ;;
     chroot) lines="$lines$chroot" ;;
+    browser) lines="$lines$browser" ;;
     arm64) lines="$lines$arm64" ;;
-    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts slurm deb chroot arm64" ;;
+    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts slurm deb chroot arm64 browser" ;;
     esac
 done
 

@@ -97,7 +97,14 @@ co_status cli_check_started(const char *command, const char *config);
 co_status cli_check_signal(const co_child_guard *guard);
 
 /* Kinds of files that commands write. */
-typedef enum cli_output { CLI_ONNX, CLI_SAFETENSORS, CLI_PACK, CLI_PLOT, CLI_NPY } cli_output;
+typedef enum cli_output {
+    CLI_ONNX,
+    CLI_SAFETENSORS,
+    CLI_PACK,
+    CLI_PLOT,
+    CLI_NPY,
+    CLI_HTML
+} cli_output;
 /* CO_E_USAGE if `path` exists and is not of that kind, or is one of `inputs` (ends with NULL). */
 co_status cli_check_output(const char *path, cli_output kind, const char *const *inputs);
 
@@ -170,6 +177,6 @@ extern const co_command co_command_train, co_command_eval, co_command_list, co_c
     co_command_compare, co_command_bench_train, co_command_bench_comm, co_command_bench_data,
     co_command_bench_ops, co_command_bench_kernels, co_command_export, co_command_generate,
     co_command_import, co_command_ctl, co_command_data_tokenize, co_command_predict,
-    co_command_runs, co_command_data_get, co_command_slurm;
+    co_command_runs, co_command_data_get, co_command_slurm, co_command_report;
 
 #endif

@@ -47,6 +47,8 @@ static bool output_is(cli_output kind, const uint8_t head[OUTPUT_HEAD])
                output_begins(head, "<svg") || output_begins(head, "%PDF");
     case CLI_NPY:
         return output_begins(head, "\x93NUMPY");
+    case CLI_HTML:
+        return output_begins(head, "<!DOCTYPE html>");
     }
     return false;
 }
@@ -54,7 +56,7 @@ static bool output_is(cli_output kind, const uint8_t head[OUTPUT_HEAD])
 co_status cli_check_output(const char *path, cli_output kind, const char *const *inputs)
 {
     static const char *const names[] = {"an ONNX file", "a safetensors file", "a packed data set",
-                                        "a plot", "an array of NumPy"};
+                                        "a plot",       "an array of NumPy",  "a page"};
     static const co_open_rule rule = {.status = CO_E_USAGE};
     uint8_t head[OUTPUT_HEAD] = {0};
     uint64_t size = 0;

@@ -1,0 +1,488 @@
+// report.js - draws the page of `cohort report` from the JSON in it: charts as SVG, tables, and what
+// a keyboard and a screen reader need of them. Nothing is fetched.
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const runs = data.runs;
+  const SVG = "http://www.w3.org/2000/svg";
+  const WIDTH = 640, HEIGHT = 300, LEFT = 62, RIGHT = 14, TOP = 10, BOTTOM = 34;
+  const hidden = new Set();
+  const charts = [];
+  const view = { axis: "step", smooth: 0 };
+
+  // ---- elements and numbers ----
+
+  // Text becomes text nodes alone, so that a name from a file is never markup.
+  function el(name, attributes = {}, ...children) {
+    const node = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes))
+      if (value !== undefined && value !== null) node.setAttribute(key, value);
+    node.append(...children.filter((c) => c !== undefined && c !== null));
+    return node;
+  }
+  function svg(name, attributes = {}, text) {
+    const node = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    if (text !== undefined) node.textContent = text;
+    return node;
+  }
+  const known = (v) => typeof v === "number" && Number.isFinite(v);
+  function number(v, digits = 4) {
+    if (!known(v)) return "–";
+    if (Number.isInteger(v)) return v.toLocaleString("en");
+    const size = Math.abs(v);
+    if (size !== 0 && (size < 1e-3 || size >= 1e7)) return v.toExponential(2);
+    if (size >= 1000) return v.toLocaleString("en", { maximumFractionDigits: size < 1e4 ? 1 : 0 });
+    return v.toLocaleString("en", { maximumFractionDigits: digits });
+  }
+  const fixed = (v, digits) => (known(v) ? v.toFixed(digits) : "–");
+  const percent = (v) => (known(v) ? (100 * v).toFixed(1) + "\u00a0%" : "–");
+  function seconds(v) {
+    if (!known(v)) return "–";
+    if (v < 60) return number(v, 2) + " s";
+    if (v < 3600) return Math.floor(v / 60) + " min " + Math.round(v % 60) + " s";
+    return Math.floor(v / 3600) + " h " + Math.round((v % 3600) / 60) + " min";
+  }
+  function bytes(v) {
+    if (!known(v)) return "–";
+    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let unit = 0;
+    for (; v >= 1024 && unit + 1 < units.length; unit++) v /= 1024;
+    return number(v, unit ? 1 : 0) + " " + units[unit];
+  }
+  const colour = (i) => `var(--c${i % 8})`;
+  const dash = (i) => ["", "6 3", "2 3", "8 3 2 3"][Math.floor(i / 8) % 4];
+  function key(i) {
+    const mark = el("span", { class: "key", "aria-hidden": "true" });
+    mark.style.background = colour(i);
+    return mark;
+  }
+  function table(head, rows, options = {}) {
+    const body = el("tbody");
+    for (const row of rows) {
+      const line = el("tr", { class: row.class });
+      (row.cells || row).forEach((cell, i) =>
+        line.append(el(i === 0 ? "th" : "td",
+          { class: head[i].n ? "n" : null, scope: i === 0 ? "row" : null }, cell ?? "–")));
+      body.append(line);
+    }
+    return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": options.caption },
+      el("table", { id: options.id },
+        el("caption", { class: "hidden" }, options.caption || ""),
+        el("thead", {}, el("tr", {}, ...head.map((h) => el("th", { scope: "col", class: h.n ? "n" : null }, h.text)))),
+        body));
+  }
+  function section(id, title, ...children) {
+    const heading = el("h2", { id }, title);
+    document.getElementById("main").append(el("section", { "aria-labelledby": id }, heading, ...children));
+    document.getElementById("sections").append(el("li", {}, el("a", { href: "#" + id }, title)));
+  }
+
+  // ---- charts ----
+
+  function ticks(low, high, wanted) {
+    const raw = (high - low) / wanted, power = 10 ** Math.floor(Math.log10(raw));
+    const step = [1, 2, 5, 10].find((m) => m * power >= raw) * power;
+    const out = [];
+    for (let v = Math.ceil(low / step) * step; v <= high + step * 1e-9; v += step)
+      out.push(Math.abs(v) < step * 1e-9 ? 0 : v);
+    return out;
+  }
+  function tick(v, step) {
+    if (Math.abs(v) >= 1e6) return v / 1e6 + "M";
+    if (Math.abs(v) >= 1e4) return v / 1e3 + "k";
+    if (v !== 0 && Math.abs(step) < 1e-4) return v.toExponential(0);
+    return String(Number(v.toPrecision(6)));
+  }
+  const axes = { step: "step", wall_seconds: "seconds since the start", epoch: "epoch" };
+  function axisOf(table) {
+    if (view.axis !== "epoch") return table[view.axis];
+    const per = table.steps_per_epoch;
+    return per > 0 ? table.step.map((s) => s / per) : table.step;
+  }
+  // An exponential average, whose start is not pulled to 0.
+  function smoothed(y, factor) {
+    if (!factor) return y;
+    let sum = 0, weight = 0;
+    return y.map((v) => {
+      if (!known(v)) return v;
+      sum = factor * sum + (1 - factor) * v;
+      weight = factor * weight + (1 - factor);
+      return sum / weight;
+    });
+  }
+  // The lowest and the highest of each pixel's points: a spike is never lost.
+  function thin(x, y, from, to, columns) {
+    const out = [];
+    let at = -1, low, high, first, last;
+    const flush = () => {
+      if (at < 0) return;
+      const some = [first, low, high, last].sort((a, b) => a - b);
+      some.forEach((i, k) => { if (k === 0 || i !== some[k - 1]) out.push(i); });
+    };
+    for (let i = 0; i < x.length; i++) {
+      if (!known(y[i]) || !known(x[i]) || x[i] < from || x[i] > to) continue;
+      const column = Math.floor((x[i] - from) / ((to - from) || 1) * columns);
+      if (column !== at) { flush(); at = column; low = high = first = i; }
+      if (y[i] < y[low]) low = i;
+      if (y[i] > y[high]) high = i;
+      last = i;
+    }
+    flush();
+    return out;
+  }
+  // The index whose x is nearest; x ascends.
+  function nearest(x, v) {
+    let low = 0, high = x.length - 1;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (x[middle] < v) low = middle; else high = middle;
+    }
+    return Math.abs((x[low] ?? Infinity) - v) <= Math.abs((x[high] ?? Infinity) - v) ? low : high;
+  }
+
+  function chart(id, title, sources, options = {}) {
+    const output = el("output", { "aria-live": "off" });
+    const picture = svg("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, tabindex: "0", role: "img", id });
+    const help = "Arrow keys move, + and - zoom, Escape shows all.";
+    const figure = el("figure", {}, el("figcaption", {}, el("span", {}, title), output), picture);
+    const state = { from: null, to: null, span: null };
+    let lines = [], range, scaleX, scaleY;
+
+    function load() {
+      lines = sources.filter((s) => !hidden.has(s.run)).map((s) => {
+        const x = axisOf(s.table);
+        return { run: s.run, dashed: s.dashed, label: s.label, x, y: options.smooth ? smoothed(s.table[s.column], view.smooth) : s.table[s.column] };
+      });
+      let from = Infinity, to = -Infinity;
+      for (const l of lines)
+        for (const v of l.x) if (known(v)) { if (v < from) from = v; if (v > to) to = v; }
+      if (!(from < to)) { from = known(from) ? from - 0.5 : 0; to = from + 1; }
+      range = [from, to];
+    }
+    function draw() {
+      const from = state.from ?? range[0], to = state.to ?? range[1];
+      const picked = lines.map((l) => thin(l.x, l.y, from, to, WIDTH - LEFT - RIGHT));
+      let low = Infinity, high = -Infinity;
+      lines.forEach((l, k) => picked[k].forEach((i) => {
+        if (l.y[i] < low) low = l.y[i];
+        if (l.y[i] > high) high = l.y[i];
+      }));
+      if (!(low <= high)) { low = 0; high = 1; }
+      if (low === high) { const by = Math.abs(low) * 0.1 || 0.5; low -= by; high += by; }
+      const room = (high - low) * 0.05;
+      if (!(low >= 0 && low - room < 0)) low -= room; else low = Math.max(0, low - room);
+      high += room;
+      scaleX = (v) => LEFT + (v - from) / (to - from) * (WIDTH - LEFT - RIGHT);
+      scaleY = (v) => HEIGHT - BOTTOM - (v - low) / (high - low) * (HEIGHT - TOP - BOTTOM);
+      picture.replaceChildren();
+      const ys = ticks(low, high, 5), xs = ticks(from, to, 6);
+      for (const v of ys) {
+        picture.append(svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: scaleY(v), y2: scaleY(v) }));
+        picture.append(svg("text", { x: LEFT - 6, y: scaleY(v) + 4, "text-anchor": "end" }, tick(v, ys[1] - ys[0])));
+      }
+      for (const v of xs)
+        picture.append(svg("text", { x: scaleX(v), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, tick(v, xs[1] - xs[0])));
+      picture.append(svg("text", { x: WIDTH - RIGHT, y: HEIGHT - 3, "text-anchor": "end" }, axes[view.axis]));
+      lines.forEach((l, k) => {
+        const path = picked[k].map((i) => scaleX(l.x[i]).toFixed(1) + "," + scaleY(l.y[i]).toFixed(1));
+        if (path.length <= 30) // few enough to be seen one by one
+          for (const point of path) {
+            const [cx, cy] = point.split(",");
+            picture.append(svg("circle", { cx, cy, r: 3, style: `fill: ${colour(l.run)}` }));
+          }
+        picture.append(svg("polyline", { class: "curve", points: path.join(" "), "data-run": runs[l.run].name, "data-points": l.x.length,
+          "data-last": l.y[l.y.length - 1], style: `stroke: ${colour(l.run)}`, "stroke-dasharray": l.dashed ? "5 4" : dash(l.run) }));
+      });
+      if (state.span)
+        picture.append(svg("rect", { class: "span", x: Math.min(...state.span), y: TOP, width: Math.abs(state.span[1] - state.span[0]), height: HEIGHT - TOP - BOTTOM }));
+      picture.setAttribute("aria-label", describe());
+    }
+    function describe() {
+      const parts = lines.map((l) => {
+        let last, low = Infinity, high = -Infinity;
+        for (const v of l.y) if (known(v)) { last = v; if (v < low) low = v; if (v > high) high = v; }
+        return `${runs[l.run].name}${l.label ? " " + l.label : ""}: last ${number(last)}, lowest ${number(low)}, highest ${number(high)}`;
+      });
+      return `${title} by ${axes[view.axis]}. ${parts.join("; ")}. ${help}`;
+    }
+    function zoom(from, to) {
+      const least = (range[1] - range[0]) / 1e5;
+      if (to - from < least) return;
+      state.from = Math.max(range[0], from);
+      state.to = Math.min(range[1], to);
+      if (state.from <= range[0] && state.to >= range[1]) state.from = state.to = null;
+      draw();
+    }
+    function at(event) {
+      const box = picture.getBoundingClientRect();
+      return (event.clientX - box.left) / box.width * WIDTH;
+    }
+    const value = (px) => {
+      const from = state.from ?? range[0], to = state.to ?? range[1];
+      return from + (px - LEFT) / (WIDTH - LEFT - RIGHT) * (to - from);
+    };
+    function read(px) {
+      const x = value(px);
+      const parts = lines.filter((l) => l.x.length).map((l) => {
+        const i = nearest(l.x, x);
+        return (lines.length > 1 ? (l.label || runs[l.run].name) + " " : "") + number(l.y[i]);
+      });
+      output.textContent = `${axes[view.axis] === "step" ? "step" : view.axis === "epoch" ? "epoch" : "s"} ${number(x, 2)}: ${parts.slice(0, 4).join(", ")}${parts.length > 4 ? ", ..." : ""}`;
+      picture.querySelector(".cursor")?.remove();
+      picture.append(svg("line", { class: "cursor", x1: px, x2: px, y1: TOP, y2: HEIGHT - BOTTOM }));
+    }
+    picture.addEventListener("pointerdown", (event) => {
+      state.span = [at(event), at(event)];
+      picture.setPointerCapture(event.pointerId);
+    });
+    picture.addEventListener("pointermove", (event) => {
+      const px = Math.min(WIDTH - RIGHT, Math.max(LEFT, at(event)));
+      if (state.span) { state.span[1] = px; draw(); }
+      read(px);
+    });
+    picture.addEventListener("pointerup", () => {
+      const span = state.span;
+      state.span = null;
+      if (span && Math.abs(span[1] - span[0]) > 6) zoom(value(Math.min(...span)), value(Math.max(...span)));
+      else draw();
+    });
+    picture.addEventListener("pointercancel", () => { state.span = null; draw(); });
+    picture.addEventListener("pointerleave", () => { picture.querySelector(".cursor")?.remove(); });
+    picture.addEventListener("dblclick", () => { state.from = state.to = null; draw(); });
+    picture.addEventListener("keydown", (event) => {
+      const from = state.from ?? range[0], to = state.to ?? range[1], w = to - from;
+      const acts = {
+        "+": () => zoom(from + w / 4, to - w / 4), "=": () => zoom(from + w / 4, to - w / 4),
+        "-": () => zoom(from - w / 2, to + w / 2),
+        ArrowLeft: () => zoom(Math.max(range[0], from - w / 5), Math.max(range[0] + w, to - w / 5)),
+        ArrowRight: () => zoom(Math.min(range[1] - w, from + w / 5), Math.min(range[1], to + w / 5)),
+        Escape: () => { state.from = state.to = null; draw(); },
+      };
+      if (!acts[event.key]) return;
+      event.preventDefault();
+      acts[event.key]();
+    });
+    charts.push({ reset: () => { state.from = state.to = null; load(); draw(); } });
+    load();
+    draw();
+    return figure;
+  }
+
+  // ---- sections ----
+
+  function showSummary() {
+    const names = ["run", "state", "model", "data", "strategy", "ranks", "steps", "test accuracy", "test loss", "training", "samples/s"];
+    const rows = runs.map((r, i) => {
+      const s = r.summary || {};
+      return [el("span", {}, key(i), r.name), r.state, r.model, r.dataset, r.strategy, number(r.ranks), number(r.steps),
+        fixed(s.best_test_accuracy ?? r.test_accuracy, 4), fixed(s.best_test_loss ?? r.test_loss, 4), seconds(s.train_seconds), number(s.samples_per_second, 0)];
+    });
+    const children = [];
+    if (runs.length === 1) {
+      const r = runs[0], s = r.summary || {}, facts = el("dl", { class: "facts", id: "facts" });
+      for (const [name, text] of [["State", r.state], ["Test accuracy, best epoch", fixed(s.best_test_accuracy ?? r.test_accuracy, 4)],
+        ["Test loss, best epoch", fixed(s.best_test_loss ?? r.test_loss, 4)], ["Steps", number(r.steps)], ["Parameters", number(s.parameter_count)],
+        ["Training time", seconds(s.train_seconds)], ["Samples per second", number(s.samples_per_second, 0)],
+        ["Ranks", `${number(r.ranks)} (${r.strategy || "–"})`]])
+        facts.append(el("div", {}, el("dt", {}, name), el("dd", {}, text)));
+      children.push(facts);
+    }
+    children.push(table(names.map((text, i) => ({ text, n: i >= 5 })), rows, { id: "summary-table", caption: "Summary of the runs" }));
+    section("summary", "Summary", ...children);
+  }
+
+  function showCurves() {
+    const steps = runs.map((r, run) => ({ run, table: { ...r.steps_table, steps_per_epoch: r.steps_per_epoch } }));
+    const epochs = runs.map((r, run) => ({ run, table: { ...r.epochs_table, steps_per_epoch: r.steps_per_epoch } }));
+    const of = (list, column, more = {}) => list.filter((s) => s.table[column] && s.table[column].some(known)).map((s) => ({ ...s, column, ...more }));
+    const wanted = [
+      ["chart-loss", "Training loss", of(steps, "train_loss"), true], ["chart-test-loss", "Test loss", of(epochs, "test_loss"), false],
+      ["chart-accuracy", "Training accuracy", of(steps, "train_accuracy"), true], ["chart-test-accuracy", "Test accuracy", of(epochs, "test_accuracy"), false],
+      ["chart-rate", "Samples per second", of(steps, "samples_per_second"), true], ["chart-lr", "Learning rate", of(steps, "lr"), false],
+      ["chart-norm", "Norm of the gradient", of(steps, "gradient_norm"), true],
+    ].filter((c) => c[2].length);
+    if (!wanted.length) return;
+    const axis = el("select", { id: "axis" }, ...Object.entries(axes).map(([value, text]) => el("option", { value }, text)));
+    const smooth = el("input", { type: "range", id: "smooth", min: "0", max: "0.98", step: "0.02", value: "0" });
+    const all = el("button", { type: "button" }, "Show all");
+    const controls = el("div", { class: "controls" }, el("label", {}, "By ", axis), el("label", {}, "Smooth ", smooth), all);
+    const redraw = () => charts.forEach((c) => c.reset());
+    axis.addEventListener("change", () => { view.axis = axis.value; redraw(); });
+    smooth.addEventListener("input", () => { view.smooth = Number(smooth.value); redraw(); });
+    all.addEventListener("click", redraw);
+    if (runs.length > 1)
+      runs.forEach((r, i) => {
+        const box = el("input", { type: "checkbox", checked: "" });
+        box.addEventListener("change", () => { if (box.checked) hidden.delete(i); else hidden.add(i); redraw(); });
+        controls.append(el("label", {}, box, key(i), r.name));
+      });
+    const cut = runs.filter((r) => r.points_of > r.points);
+    section("curves", "Curves", el("p", {}, "Drag across a chart to zoom, double-click or Escape to see all of it."), controls,
+      el("div", { class: "charts" }, ...wanted.map(([id, title, sources, smoothing]) => chart(id, title, sources, { smooth: smoothing }))),
+      ...cut.map((r) => el("p", { class: "note" }, `${r.name}: ${number(r.points)} of ${number(r.points_of)} points; of each span those with the lowest and the highest loss.`)),
+      epochTable());
+  }
+  // The same numbers for those who read rather than look.
+  function epochTable() {
+    const head = ["run", "epoch", "step", "train loss", "train accuracy", "test loss", "test accuracy"].map((text, i) => ({ text, n: i > 0 }));
+    const rows = [];
+    runs.forEach((r) => {
+      const t = r.epochs_table, n = (t.step || []).length, stride = Math.ceil(n / 50) || 1;
+      for (let i = 0; i < n; i++)
+        if (i % stride === 0 || i === n - 1)
+          rows.push([r.name, number(t.epoch[i] + 1), number(t.step[i]), fixed(t.train_loss?.[i], 4), fixed(t.train_accuracy?.[i], 4), fixed(t.test_loss?.[i], 4), fixed(t.test_accuracy?.[i], 4)]);
+    });
+    return rows.length ? el("details", {}, el("summary", {}, "Epochs as a table"), table(head, rows, { id: "epochs", caption: "Epochs" })) : null;
+  }
+
+  function bar(parts, total) {
+    const line = el("div", { class: "bar", role: "img", "aria-label": parts.map((p) => `${p.name} ${percent(p.value / total)}`).join(", ") });
+    parts.forEach((p, i) => {
+      const piece = el("span", { title: `${p.name}: ${percent(p.value / total)}` });
+      piece.style.background = colour(p.colour ?? i);
+      piece.style.width = 100 * p.value / total + "%";
+      line.append(piece);
+    });
+    return line;
+  }
+  function showTime() {
+    const rows = el("div", { class: "bars", id: "time-bars" }), numbers = [];
+    const add = (label, compute, sync, wait, total, unit) => {
+      const rest = Math.max(0, total - compute - sync - wait);
+      const parts = [{ name: "compute", value: compute }, { name: "synchronization and waiting for ranks", value: sync },
+        { name: "waiting for data", value: wait }, { name: "other", value: rest, colour: 4 }];
+      rows.append(el("span", {}, label), bar(parts, total), el("span", {}, unit(total)));
+      numbers.push([label, percent(compute / total), percent(sync / total), percent(wait / total), percent(rest / total), unit(total)]);
+    };
+    runs.forEach((r) => {
+      const s = r.summary || {};
+      if (known(s.train_seconds) && s.train_seconds > 0)
+        add(`${r.name}, rank 0`, s.compute_seconds || 0, s.sync_seconds || 0, s.data_wait_seconds || 0, s.train_seconds, seconds);
+      for (const rank of r.profile?.per_rank || []) {
+        const part = (test) => rank.rows.filter(test).reduce((sum, row) => sum + row.time_us, 0);
+        const wait = part((row) => row.name === "wait for data");
+        const sync = part((row) => row.pass === "none" && /gradient|ranks|strategy/.test(row.name));
+        add(`${r.name}, rank ${rank.rank}, a step`, rank.kernels_us, sync, wait, rank.step_us, (us) => number(us / 1000, 2) + " ms");
+      }
+    });
+    if (!numbers.length) return;
+    const legend = el("div", { class: "legend" }, ...["compute", "synchronization and waiting for ranks", "waiting for data", "other"].map((name, i) => el("span", {}, key([0, 1, 2, 4][i]), name)));
+    section("time", "Where the time went", legend, rows,
+      table([{ text: "" }, ...["compute", "synchronization", "data", "other", "time"].map((text) => ({ text, n: true }))], numbers, { id: "time-table", caption: "Shares of the time" }));
+  }
+
+  const className = (r, c) => r.classes?.[c] ?? String(c);
+  function showConfusion() {
+    for (const r of runs) {
+      const c = r.evaluation?.confusion;
+      if (!c) continue;
+      const n = c.length, most = Math.max(...c.map((row, i) => Math.max(...row.filter((_, k) => k !== i), 0)), 1);
+      const children = [el("p", {}, `${number(c.flat().reduce((a, b) => a + b, 0))} test samples of ${r.name}; rows are labels, columns predictions.`)];
+      if (n <= 30) {
+        const head = el("tr", {}, el("td", {}), ...c.map((_, k) => el("th", { scope: "col" }, className(r, k))), el("th", { scope: "col" }, "accuracy"));
+        const body = c.map((row, i) => {
+          const all = row.reduce((a, b) => a + b, 0);
+          return el("tr", {}, el("th", { scope: "row" }, className(r, i)), ...row.map((v, k) => {
+            const cell = el("td", { class: i === k ? "hit" : null }, v ? number(v) : "");
+            if (v && i !== k) cell.style.background = `color-mix(in srgb, var(--bad) ${Math.round(8 + 62 * v / most)}%, transparent)`;
+            if (v && i === k) cell.style.background = "color-mix(in srgb, var(--good) 22%, transparent)";
+            return cell;
+          }), el("td", {}, all ? percent(row[i] / all) : "–"));
+        });
+        children.push(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Confusion matrix" },
+          el("table", { class: "matrix" }, el("caption", { class: "hidden" }, "Confusion matrix"), el("thead", {}, head), el("tbody", {}, ...body))));
+      }
+      const pairs = [];
+      c.forEach((row, i) => row.forEach((v, k) => { if (v && i !== k) pairs.push([className(r, i), className(r, k), v]); }));
+      pairs.sort((a, b) => b[2] - a[2]);
+      if (pairs.length)
+        children.push(el("h3", {}, "Most often confused"), table([{ text: "label" }, { text: "predicted" }, { text: "samples", n: true }],
+          pairs.slice(0, 10).map((p) => [p[0], p[1], number(p[2])]), { caption: "Most often confused" }));
+      section("confusion-" + runs.indexOf(r), runs.length > 1 ? `Confusion: ${r.name}` : "Confusion", ...children);
+    }
+  }
+
+  function showSamples() {
+    for (const r of runs) {
+      const worst = r.evaluation?.worst;
+      if (!worst?.length) continue;
+      const list = el("div", { class: "samples" });
+      for (const s of worst)
+        list.append(el("figure", {}, s.image ? el("img", { src: "data:image/jpeg;base64," + s.image, alt: `Test sample ${s.sample}, label ${className(r, s.label)}`, loading: "lazy" }) : null,
+          el("figcaption", {}, el("div", { class: "right" }, "label " + className(r, s.label)),
+            el("div", { class: s.predicted === s.label ? "right" : "wrong" }, `predicted ${className(r, s.predicted)}, ${percent(s.probability)}`),
+            el("div", {}, `sample ${number(s.sample)}, loss ${number(s.loss, 2)}`))));
+      section("worst-" + runs.indexOf(r), runs.length > 1 ? `Worst samples: ${r.name}` : "Worst samples", el("p", {}, "Those of the test split with the highest loss."), list);
+    }
+  }
+
+  function showLayers() {
+    for (const r of runs) {
+      const rank = r.profile?.per_rank?.[0], tensors = r.tensors || [];
+      if (!rank && !tensors.length) continue;
+      const layers = new Map();
+      const layer = (name) => layers.get(name) || layers.set(name, { op: "", parameters: 0, flops: 0, time: 0, kernel: "" }).get(name);
+      for (const row of rank?.rows || []) {
+        if (!row.op) continue;
+        const l = layer(row.name);
+        l.op = row.op; l.flops += row.flops; l.time += row.time_us;
+        if (row.pass === "forward") { l.kernel = `${row.backend} ${row.kernel}`; l.shape = row.shape; }
+      }
+      for (const t of tensors) {
+        const dot = t.name.lastIndexOf(".");
+        layer(dot < 0 ? t.name : t.name.slice(0, dot)).parameters += t.elements;
+      }
+      const total = [...layers.values()].reduce((sum, l) => sum + l.time, 0);
+      const head = [{ text: "layer" }, { text: "operator" }, { text: "output" }, ...["parameters and statistics", "MFLOP a step", "time a step", "share"].map((text) => ({ text, n: true })), { text: "kernel, forward" }];
+      const rows = [...layers].map(([name, l]) => [name, l.op || "–", l.shape ? l.shape.slice(1).join(" × ") || "1" : "–", number(l.parameters), rank ? fixed(l.flops / 1e6, 2) : "–",
+        l.time ? number(l.time / 1000, 3) + " ms" : "–", l.time ? percent(l.time / total) : "–", l.kernel || "–"]);
+      rows.push(["all", "", "", number([...layers.values()].reduce((s, l) => s + l.parameters, 0)), rank ? number([...layers.values()].reduce((s, l) => s + l.flops, 0) / 1e6, 2) : "–", rank ? number(total / 1000, 3) + " ms" : "–", "", ""]);
+      section("layers-" + runs.indexOf(r), runs.length > 1 ? `Layers: ${r.name}` : "Layers",
+        el("p", {}, rank ? "Forward and backward together, rank 0, on its part of the batch." : "Times are there for runs with --profile."), table(head, rows, { caption: "Layers" }));
+    }
+  }
+
+  function showCommunication() {
+    const rows = runs.filter((r) => r.summary).map((r) => {
+      const s = r.summary;
+      return [r.name, s.transport, s.strategy, bytes(s.bytes_sent), bytes(s.steps ? s.bytes_sent / s.steps : NaN), bytes(s.train_seconds ? s.bytes_sent / s.train_seconds : NaN) + "/s",
+        percent(s.sync_seconds / s.train_seconds), known(s.gradient_bytes?.[0]) && s.gradient_bytes[1] ? number(s.gradient_bytes[0] / s.gradient_bytes[1], 1) + " : 1" : "–"];
+    });
+    if (rows.length)
+      section("communication", "Communication", el("p", {}, "What rank 0 has put on the transport, and how much of its time was in the strategy, waiting for other ranks included."),
+        table([{ text: "run" }, { text: "transport" }, { text: "strategy" }, ...["sent", "a step", "rate", "share of the time", "compression"].map((text) => ({ text, n: true }))], rows, { caption: "Communication" }));
+  }
+
+  function showEvents() {
+    const rows = [];
+    for (const r of runs) for (const e of r.events) rows.push([r.name, e.event, number(e.step), e.text]);
+    if (rows.length) section("events", "Events", table([{ text: "run" }, { text: "event" }, { text: "step", n: true }, { text: "" }], rows, { id: "event-table", caption: "Events" }));
+  }
+
+  function showConfig() {
+    const keys = [...new Set(runs.flatMap((r) => r.config.map(([k]) => k)))];
+    const maps = runs.map((r) => new Map(r.config));
+    const rows = keys.map((k) => {
+      const values = maps.map((m) => m.get(k) ?? "–");
+      return { class: values.some((v) => v !== values[0]) ? "differs" : null, cells: [k, ...values], plain: values.every((v) => v === "~") };
+    }).filter((row) => !row.plain);
+    section("config", "Config", runs.length > 1 ? el("p", {}, "Keys that differ are marked.") : null,
+      table([{ text: "key" }, ...runs.map((r) => ({ text: r.name }))], rows, { id: "config-table", caption: "Config" }));
+  }
+
+  function showEnvironment() {
+    const rows = runs.map((r) => [r.name, r.start?.backend ?? "–", r.start?.transport ?? "–", r.start?.precision ?? "–", number(r.start?.batch), number(r.start?.train_samples), number(r.start?.test_samples), r.dir]);
+    section("environment", "Environment", table([{ text: "run" }, { text: "backend" }, { text: "transport" }, { text: "precision" }, { text: "batch", n: true }, { text: "training samples", n: true }, { text: "test samples", n: true }, { text: "run directory" }], rows, { caption: "Environment of the runs" }),
+      el("p", {}, `This page was written on ${data.machine || "an unknown machine"} by Cohort ${data.version}.`),
+      ...runs.filter((r) => r.evaluation?.missing).map((r) => el("p", { class: "note" }, `${r.name}: no confusion matrix and no samples: ${r.evaluation.missing}`)));
+  }
+
+  const names = runs.map((r) => r.name);
+  document.title = names.length === 1 ? `${names[0]} – Cohort` : `${names.length} runs – Cohort`;
+  document.getElementById("title").textContent = names.length === 1 ? names[0] : `${names.length} runs`;
+  document.getElementById("subtitle").textContent = [...new Set(runs.map((r) => `${r.model} on ${r.dataset}`))].slice(0, 4).join(", ") + `; written ${data.written}`;
+  document.getElementById("footer").textContent = `Cohort ${data.version}`;
+  for (const show of [showSummary, showCurves, showTime, showConfusion, showSamples, showLayers, showCommunication, showEvents, showConfig, showEnvironment]) show();
+  document.documentElement.dataset.ready = String(Math.round(performance.now()));
+})();

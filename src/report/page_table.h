@@ -1,0 +1,26 @@
+/* page_table.h - metrics.jsonl as columns, for page_run.c. */
+#ifndef CO_REPORT_PAGE_TABLE_H
+#define CO_REPORT_PAGE_TABLE_H
+
+#include <jansson.h>
+
+#include <cohort/status.h>
+
+#define CO_PAGE_MAX_COLUMNS 12
+
+typedef struct co_page_table {
+    const char *const *name; /* of columns, NULL-ended: keys of events; the first is the step */
+    double *value;           /* owned: (rows, columns); NaN: not there */
+    size_t rows, room, columns;
+} co_page_table;
+
+void co_page_table_init(co_page_table *table, const char *const *name);
+/* The numbers of an event. */
+co_status co_page_table_add(co_page_table *table, const json_t *event);
+/* At most `most` rows: of each span those in which column `by` is lowest and highest. */
+void co_page_table_thin(co_page_table *table, size_t most, size_t by);
+/* {"step": [...], ...}, without columns that have no number; NULL: out of memory. */
+json_t *co_page_table_json(const co_page_table *table);
+void co_page_table_free(co_page_table *table);
+
+#endif

@@ -1,0 +1,71 @@
+#!/bin/sh
+# check_page.sh PROGRAM - the page of `cohort report` in a real browser, headless: nothing is written to
+# its console, the numbers of the runs are in its document, names of runs are text and no markup, and
+# nothing outside the file is asked for. Skipped where there is no Chromium.
+set -eu
+program=$1
+browser=
+for name in chromium chromium-browser google-chrome; do
+    [ -n "$browser" ] || browser=$(command -v "$name" || true)
+done
+[ -n "$browser" ] || {
+    echo "skipped: no Chromium here (Debian: chromium)"
+    exit 77
+}
+folder=$(mktemp -d "${TMPDIR:-/tmp}/cohort-page-XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' INT TERM HUP
+cd "$folder"
+cat >net.yaml <<'END'
+model: {name: mlp, hidden: [16]}
+data: {name: synthetic, shape: [1, 8, 8], classes: 4, samples: 256}
+batch: 32
+epochs: 3
+log_every: 1
+END
+"$program" train net.yaml --run-dir 'runs/a' -n 2 --quiet --profile >/dev/null 2>&1
+"$program" train net.yaml --run-dir 'runs/<b>x' --quiet --set optimizer.lr=0.05
+"$program" report runs/* -o page.html --quiet
+
+fail()
+{
+    echo "$1"
+    exit 1
+}
+# The sandbox needs rights that containers and root lack.
+"$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$folder/profile" \
+    --enable-logging=stderr --dump-dom "file://$folder/page.html" >dom.html 2>log ||
+    fail "the browser failed: $(tail -n 3 log)"
+if grep -i 'CONSOLE' log; then
+    fail "the browser's console has messages"
+fi
+grep -q 'data-ready="[0-9]' dom.html || fail "the script has not come to its end"
+! grep -q '<b>x' dom.html || fail "the name of a run has become markup"
+grep -q 'href="http\|src="http' dom.html && fail "the page asks for something outside of it"
+
+# number KEY of a run's summary, with 4 decimals as the page has it
+number()
+{
+    awk -v key="\"$2\":" '$1 == key { printf "%.4f", $2 }' "runs/$1/summary.json"
+}
+for run in a '<b>x'; do
+    for key in best_test_accuracy best_test_loss; do
+        value=$(number "$run" $key)
+        [ -n "$value" ] && grep -q ">$value<" dom.html || fail "$run: $key $value is not in the page"
+    done
+done
+# The last point of the curve is that of the last event.
+last=$(grep '"event":"step"' runs/a/metrics.jsonl | tail -n 1 | sed 's/.*"train_loss":\([0-9.e-]*\).*/\1/')
+awk -v last="$last" '
+    match($0, /id="chart-loss".*/) {
+        rest = substr($0, RSTART)
+        match(rest, /data-run="a" data-points="[0-9]*" data-last="[^"]*"/)
+        split(substr(rest, RSTART, RLENGTH), part, "\"")
+        d = part[6] - last
+        found = part[4] == 24 && d * d < 1e-10 * last * last
+    }
+    END { exit !found }' dom.html || fail "the curve of the loss does not end at $last"
+grep -q 'id="confusion-0"' dom.html || fail "there is no confusion matrix"
+[ "$(grep -o 'data:image/jpeg;base64,' dom.html | wc -l)" -ge 24 ] || fail "there are no samples"
+[ "$(grep -o '<tr class="differs"><th scope="row">[a-z]*' dom.html | wc -l)" -ge 1 ] ||
+    fail "the keys that differ are not marked"
