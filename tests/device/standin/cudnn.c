@@ -329,28 +329,44 @@ static float *read_floats(const work *w, int i, const void *from)
     return out;
 }
 
-/* What the filter at (o, c) has with the images. */
-static void convolve_pair(const work *w, float *const v[3], int64_t n, int64_t o, int64_t c)
+/* What element (r, s) of all filters has with one place of the result. */
+static void convolve_tap(const work *w, float *const v[3], const int64_t at[3], int64_t r,
+                         int64_t s)
 {
     const operand *x = &w->t[0], *f = &w->t[1], *y = &w->t[2];
-    const int64_t in = o / (y->dim[1] / (x->dim[1] / f->dim[1])) * f->dim[1] + c;
+    const int64_t channels = f->dim[1], each = y->dim[1] / (x->dim[1] / channels);
+    const int64_t h = at[1] * w->stride[0] - w->padding[0] + r * w->dilation[0];
+    const int64_t q = at[2] * w->stride[1] - w->padding[1] + s * w->dilation[1];
+    float *images, *results;
 
-    for (int64_t oh = 0; oh < y->dim[2]; oh++)
-        for (int64_t ow = 0; ow < y->dim[3]; ow++)
-            for (int64_t k = 0; k < f->dim[2] * f->dim[3]; k++) {
-                const int64_t r = k / f->dim[3], s = k % f->dim[3];
-                const int64_t h = oh * w->stride[0] - w->padding[0] + r * w->dilation[0];
-                const int64_t q = ow * w->stride[1] - w->padding[1] + s * w->dilation[1];
-                size_t at[3];
+    if (h < 0 || h >= x->dim[2] || q < 0 || q >= x->dim[3])
+        return;
+    images = v[0] + place(x, at[0], 0, h, q);
+    results = v[2] + place(y, at[0], 0, at[1], at[2]);
+    for (int64_t o = 0; o < y->dim[1]; o++) {
+        float *image = images + o / each * channels, *filter = v[1] + place(f, o, 0, r, s);
+        float sum = results[o];
 
-                if (h < 0 || h >= x->dim[2] || q < 0 || q >= x->dim[3])
-                    continue;
-                at[0] = place(x, n, in, h, q);
-                at[1] = place(f, o, c, r, s);
-                at[2] = place(y, n, o, oh, ow);
-                v[w->result][at[w->result]] += v[(w->result + 1) % 3][at[(w->result + 1) % 3]] *
-                                               v[(w->result + 2) % 3][at[(w->result + 2) % 3]];
-            }
+        for (int64_t c = 0; c < channels && w->result == 2; c++)
+            sum += image[c] * filter[c];
+        for (int64_t c = 0; c < channels && w->result == 0; c++)
+            image[c] += sum * filter[c];
+        for (int64_t c = 0; c < channels && w->result == 1; c++)
+            filter[c] += sum * image[c];
+        results[o] = sum;
+    }
+}
+
+static void convolve(const work *w, float *const v[3])
+{
+    const operand *f = &w->t[1], *y = &w->t[2];
+    int64_t at[3];
+
+    for (at[0] = 0; at[0] < y->dim[0]; at[0]++)
+        for (at[1] = 0; at[1] < y->dim[2]; at[1]++)
+            for (at[2] = 0; at[2] < y->dim[3]; at[2]++)
+                for (int64_t k = 0; k < f->dim[2] * f->dim[3]; k++)
+                    convolve_tap(w, v, at, k / f->dim[3], k % f->dim[3]);
 }
 
 static co_status run(void *what, mock_memory *memory)
@@ -366,10 +382,8 @@ static co_status run(void *what, mock_memory *memory)
         v[i] = read_floats(w, i, mock_memory_reach(memory, w->t[i].at));
         all = all && v[i];
     }
-    for (int64_t n = 0; n < w->t[0].dim[0] && all; n++)
-        for (int64_t o = 0; o < w->t[2].dim[1]; o++)
-            for (int64_t c = 0; c < w->t[1].dim[1]; c++)
-                convolve_pair(w, v, n, o, c);
+    if (all)
+        convolve(w, v);
     if (all && out->type == CUDNN_DATA_FLOAT)
         memcpy(to, v[w->result], count_of(out) * sizeof(float));
     else if (all)
