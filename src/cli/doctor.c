@@ -207,6 +207,8 @@ static void doctor_check_gpus(doctor *d)
         {co_cuda_blas, "cublaslt", "multiplies the matrices of linear layers",
          ": linear layers run on our own kernels"},
         {co_cuda_dnn, "cudnn", "computes convolutions", ": convolutions run on our own kernels"},
+        {co_cuda_nccl, "nccl", "moves data between the GPUs of several ranks",
+         ": they exchange through the host's memory"},
     };
     co_cuda_machine cuda;
     char text[64];

@@ -7,6 +7,7 @@
 #include <cohort/ext/comm.h>
 
 #include "comm/comm_internal.h"
+#include "comm/nccl.h"
 #include "comm/queued.h"
 #include "comm/tree.h"
 #include "comm/watch.h"
@@ -150,6 +151,7 @@ static co_status comm_settle(co_comm *comm, co_status st)
 
     if (st == CO_OK || st == CO_E_USAGE)
         return st;
+    co_nccl_abort(comm);
     comm->ops->fail(comm, comm->rank, st, co_error_message());
     first = comm->ops->progress(comm);
     return first == CO_OK ? st : first;
@@ -212,11 +214,14 @@ co_status co_comm_post(co_request **request, co_comm *comm, const co_coll_args *
 {
     *request = NULL;
     CO_TRY(comm_check(comm, args));
-    if (comm_is_staged(comm, args))
+    if (comm_is_staged(comm, args) && !co_nccl_takes(comm, args))
         return comm_settle(comm, co_staged_post(request, comm, args));
     if (comm->staged)
         CO_TRY(co_staged_flush(comm));
-    return co_comm_post_now(request, comm, args);
+    if (!co_nccl_takes(comm, args))
+        return co_comm_post_now(request, comm, args);
+    comm->bytes_sent += comm_contribution(comm, args);
+    return comm_settle(comm, co_nccl_post(request, comm, args));
 }
 
 co_status co_comm_run(co_comm *comm, const co_coll_args *args)
@@ -260,6 +265,8 @@ co_status co_comm_progress(co_comm *comm)
     CO_TRY(comm_settle(comm, comm->ops->progress(comm)));
     if (comm->staged)
         CO_TRY(comm_settle(comm, co_staged_advance(comm)));
+    if (comm->nccl)
+        CO_TRY(comm_settle(comm, co_nccl_advance(comm)));
     if (comm->observer)
         co_watch_progressed(comm->observer);
     return CO_OK;
@@ -334,6 +341,7 @@ void co_comm_free(co_comm *comm, void *data, size_t bytes)
 
 void co_comm_abort(co_comm *comm, co_status status, const char *cause)
 {
+    co_nccl_abort(comm);
     comm->ops->abort(comm, status == CO_OK ? CO_E_FAILED : status, cause ? cause : "");
 }
 

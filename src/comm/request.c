@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "comm/comm_internal.h"
+#include "comm/nccl.h"
 #include "comm/queued.h"
 #include "comm/watch.h"
 #include "core/clock.h"
@@ -143,16 +144,30 @@ static int request_culprit(const co_request *request)
     return late == 1 && culprit >= 0 ? culprit : comm->rank;
 }
 
+/* "before allreduce of 10 f32 (sum): ", of an operation that others have to be agreed on by. */
+static void request_describe_whole(const co_request *request, char *out, size_t size)
+{
+    co_coll_descriptor descriptor;
+    char text[CO_COMM_DESCRIBE_MAX];
+
+    if (!request->whole)
+        return;
+    descriptor = co_comm_descriptor(request->whole, 0);
+    snprintf(out, size, "before %s: ", co_comm_describe(text, sizeof(text), &descriptor));
+}
+
 /* The first cause wins, so ranks that time out together all return the same. */
 static co_status request_time_out(const co_request *request, uint64_t waited_ns)
 {
     co_comm *comm = request->comm;
     char waiting[CO_COMM_CAUSE_SIZE / 4], late[CO_COMM_CAUSE_SIZE / 2] = "";
+    char whole[CO_COMM_DESCRIBE_MAX + 16] = "";
 
     comm->ops->describe_wait(request, waiting, sizeof(waiting));
     request_describe_late(request, late, sizeof(late));
-    co_fail(CO_E_TIMEOUT, "rank %d timed out after %llu ms, %s%s", comm->rank,
-            (unsigned long long)(waited_ns / 1000000), waiting, late);
+    request_describe_whole(request, whole, sizeof(whole));
+    co_fail(CO_E_TIMEOUT, "rank %d timed out after %llu ms, %s%s%s", comm->rank,
+            (unsigned long long)(waited_ns / 1000000), whole, waiting, late);
     comm->ops->fail(comm, request_culprit(request), CO_E_TIMEOUT, co_error_message());
     return comm->ops->progress(comm);
 }
@@ -180,7 +195,8 @@ static co_status request_give_up(const co_request *request, int gone, const co_w
     if (how > 0)
         co_watch_describe_killed(text, sizeof(text), watch, how);
     co_fail(CO_E_PEER, "rank %d %s%s, and rank %d waits for it in %s", gone, how > 0 ? "was " : "",
-            text, comm->rank, co_comm_coll_name(request->args.coll));
+            text, comm->rank,
+            co_comm_coll_name(request->whole ? request->whole->coll : request->args.coll));
     comm->ops->fail(comm, gone, CO_E_PEER, co_error_message());
     return comm->ops->progress(comm);
 }
@@ -238,6 +254,8 @@ co_status co_request_wait(co_request *request)
 
     if (request->staged)
         return co_staged_wait(request);
+    if (request->nccl)
+        return co_nccl_wait(request);
     for (int spin = 0; !request->done && spin < spins; spin++)
         CO_TRY(co_comm_progress(request->comm));
     if (!request->done)
@@ -250,6 +268,8 @@ co_status co_request_test(bool *done, co_request *request)
 {
     if (request->staged)
         return co_staged_test(done, request);
+    if (request->nccl)
+        return co_nccl_test(done, request);
     *done = request->done;
     if (*done)
         return CO_OK;
@@ -268,6 +288,10 @@ void co_request_destroy(co_request *request)
         co_staged_destroy(request);
         return;
     }
+    if (request->nccl) {
+        co_nccl_destroy(request);
+        return;
+    }
     if (request->observer)
         co_watch_forget(request);
     /* The transport still points to it, so the communicator must never poll again. */
@@ -283,12 +307,15 @@ co_status co_request_order(co_request *request, co_queue *queue)
         return co_request_wait(request);
     if (request->staged)
         return co_staged_order(request, queue);
+    if (request->nccl)
+        return co_nccl_order(request, queue);
     return request->comm->ops->order ? request->comm->ops->order(request, queue) : CO_OK;
 }
 
 /* Report the failure of this rank's device to all ranks. */
 static co_status request_fail_fence(co_comm *comm, co_status st)
 {
+    co_nccl_abort(comm);
     comm->ops->fail(comm, comm->rank, st, co_error_message());
     return st;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "comm/comm_internal.h"
+#include "comm/nccl.h"
 #include "comm/queued.h"
 #include "comm/tree.h"
 #include "core/mem.h"
@@ -263,6 +264,7 @@ void co_staged_destroy(co_request *request)
 
 void co_comm_release_devices(co_comm *comm)
 {
+    co_nccl_close(comm);
     while (comm->staged_spare) {
         co_staged *s = comm->staged_spare;
 

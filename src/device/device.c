@@ -50,6 +50,13 @@ void co_device_free(co_device *device, void *block, co_memory kind)
         device_ops(device)->free(device, block, kind);
 }
 
+size_t co_device_room(co_device *device)
+{
+    const co_device_ops *ops = device_ops(device);
+
+    return ops->room ? ops->room(device) : 0;
+}
+
 void co_device_forget(co_device *device, void *at, size_t bytes)
 {
     if (device_ops(device)->forget)

@@ -17,7 +17,9 @@
 
 #define MEMORY_ALIGN 64
 /* No two threads write to one page: a core reads ahead within it. */
-#define MEMORY_PAGE 4096
+/* Of free memory; the rest is for batches on their way. */
+#define MEMORY_FOR_TENSORS 0.9
+#define MEMORY_PAGE        4096
 
 static void memory_touch(const co_plan *plan, co_tensor *tensor, int step)
 {
@@ -217,17 +219,33 @@ static size_t memory_place_scratch(co_plan *plan)
            (size_t)co_parallel_threads(plan->options.threads) * plan->thread_scratch_step;
 }
 
-/* What a device has no memory for. */
-static co_status memory_explain(const co_plan *plan, co_status st)
+/* How many samples there may be memory for, of which some is for the batches themselves; the plan
+   needs `bytes`. 0: not known, or none. */
+static int64_t memory_fitting(const co_plan *plan, size_t bytes)
 {
-    char why[512];
+    const co_plan_block *block = plan->block;
+    const size_t room = co_device_room(block->device) + block->bytes + block->scratch_bytes;
+    const double fits = (double)plan->options.batch * (double)room / (double)bytes;
+
+    return fits < (double)plan->options.batch ? (int64_t)(fits * MEMORY_FOR_TENSORS) : 0;
+}
+
+/* What a device has no memory for. */
+static co_status memory_explain(const co_plan *plan, size_t bytes, co_status st)
+{
+    char why[512], fits[96] = "";
+    int64_t n;
 
     if (st != CO_E_NOMEM || co_device_is_host(plan->store->device))
         return st;
     snprintf(why, sizeof(why), "%s", co_error_message());
-    return co_fail(CO_E_NOMEM, "tensors of %lld samples at once%s: %s",
+    n = memory_fitting(plan, bytes);
+    if (n > 0)
+        snprintf(fits, sizeof(fits), "; about %lld would fit%s", (long long)n,
+                 plan->options.training ? ": lower batch, or raise accumulate" : "");
+    return co_fail(CO_E_NOMEM, "tensors of %lld samples at once%s: %s%s",
                    (long long)plan->options.batch, plan->options.training ? " in training" : "",
-                   why);
+                   why, fits);
 }
 
 static co_status memory_take(co_plan *plan)
@@ -235,12 +253,13 @@ static co_status memory_take(co_plan *plan)
     co_plan_block *block = plan->block;
     co_queue *queue = plan->store->queue;
     const size_t scratch = memory_place_scratch(plan);
+    co_status st;
 
     block->device = plan->store->device;
-    CO_TRY(
-        memory_explain(plan, memory_grow(block, queue, &block->memory, &block->bytes, plan->used)));
-    CO_TRY(memory_explain(
-        plan, memory_grow(block, queue, &block->scratch, &block->scratch_bytes, scratch)));
+    st = memory_grow(block, queue, &block->memory, &block->bytes, plan->used);
+    if (st == CO_OK)
+        st = memory_grow(block, queue, &block->scratch, &block->scratch_bytes, scratch);
+    CO_TRY(memory_explain(plan, plan->used + scratch, st));
     for (plan_tensor *t = plan->tensors; t; t = t->next)
         t->tensor.data = (char *)block->memory + memory_root(t)->offset;
     return CO_OK;

@@ -7,6 +7,7 @@
 #include "tensor/store.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/mem.h"
@@ -17,12 +18,20 @@
 co_status co_store_take_array(float **out, const co_store *store, size_t n)
 {
     void *array = NULL;
+    char why[512];
+    co_status st;
 
     if (n > SIZE_MAX / sizeof(float))
         n = SIZE_MAX / sizeof(float); /* more than there is */
-    CO_TRY(co_device_alloc(&array, store->device, n * sizeof(float), CO_MEMORY_DEVICE));
+    st = co_device_alloc(&array, store->device, n * sizeof(float), CO_MEMORY_DEVICE);
     *out = array;
-    return CO_OK;
+    if (st != CO_E_NOMEM || co_device_is_host(store->device))
+        return st;
+    snprintf(why, sizeof(why), "%s", co_error_message());
+    return co_fail(st,
+                   "weights, gradients, averages and states of the optimizer, each of %zu numbers: "
+                   "%s",
+                   store->n, why);
 }
 
 void co_store_give_array(const co_store *store, float *array)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "backends/backends.h"
+#include "comm/nccl.h"
 #include "core/log.h"
 #include "device/cuda/cuda.h"
 #include "train/trainer.h"
@@ -18,6 +19,9 @@
 #define RUN_DEVICE_MAX_SHARE 64
 
 static const char *const run_device_names[] = {"cpu", "auto", "cuda", NULL};
+
+enum { RUN_EXCHANGE_AUTO, RUN_EXCHANGE_NCCL, RUN_EXCHANGE_HOST };
+static const char *const run_exchange_names[] = {"auto", "nccl", "host", NULL};
 
 const co_key co_run_device_keys[] = {
     {"name", CO_KEY_CHOICE, offsetof(co_run_device, name), "cpu", 0, 0, run_device_names,
@@ -31,6 +35,9 @@ const co_key co_run_device_keys[] = {
      "products of fp32 on the GPU's tensor cores, which use 10 bits of a factor's mantissa"},
     {"graphs", CO_KEY_BOOL, offsetof(co_run_device, graphs), "true", 0, 0, NULL,
      "steps of one rank as one CUDA graph for each size of batch; false: kernel after kernel"},
+    {"exchange", CO_KEY_CHOICE, offsetof(co_run_device, exchange), "auto", 0, 0, run_exchange_names,
+     "nccl: between GPUs, each of one rank; host: through the host's memory; auto: nccl if it is "
+     "there"},
     CO_KEYS_END,
 };
 
@@ -107,9 +114,15 @@ static co_status run_device_too_few(const co_run_device *device, int ranks, int 
                    (int)device->ranks_per_gpu, sharing);
 }
 
-/* *index: of the rank's GPU. CO_E_UNSUPPORTED: it has none. */
-static co_status run_device_find(int *index, co_cuda_machine *machine, const co_run_device *device,
-                                 co_comm *comm)
+/* What a rank has found. */
+typedef struct run_device_place {
+    int index;  /* of its GPU */
+    bool alone; /* no other rank has it */
+} run_device_place;
+
+/* CO_E_UNSUPPORTED: there is no GPU for the rank. */
+static co_status run_device_find(run_device_place *out, co_cuda_machine *machine,
+                                 const co_run_device *device, co_comm *comm)
 {
     int ranks, place = run_device_local(&ranks, comm), gpus;
 
@@ -117,7 +130,8 @@ static co_status run_device_find(int *index, co_cuda_machine *machine, const co_
     gpus = device->index >= 0 ? 1 : machine->n;
     if (ranks > gpus * (int)device->ranks_per_gpu)
         return run_device_too_few(device, ranks, gpus, machine);
-    *index = device->index >= 0 ? (int)device->index : place / ((ranks + gpus - 1) / gpus);
+    out->index = device->index >= 0 ? (int)device->index : place / ((ranks + gpus - 1) / gpus);
+    out->alone = ranks <= gpus;
     return CO_OK;
 }
 
@@ -131,17 +145,42 @@ static co_status run_device_agree(bool *gpu, co_comm *comm)
     return CO_OK;
 }
 
+/* NCCL beside the transport, if the config lets it and all ranks have it. */
+static co_status run_device_connect(const co_job *job, bool alone, co_comm *comm)
+{
+    const int exchange = job->spec.device.exchange;
+    bool all = alone;
+    co_status st;
+
+    if (co_comm_size(comm) == 1 || exchange == RUN_EXCHANGE_HOST)
+        return CO_OK;
+    CO_TRY(run_device_agree(&all, comm));
+    if (!all && exchange == RUN_EXCHANGE_NCCL)
+        return co_fail(CO_E_UNSUPPORTED, "device: exchange: nccl needs a GPU for each rank, and "
+                                         "some share one; leave it out, or start fewer ranks");
+    st = all ? co_nccl_open(comm, job->device) : CO_E_UNSUPPORTED;
+    if (st == CO_E_UNSUPPORTED && exchange == RUN_EXCHANGE_AUTO) {
+        if (all && co_comm_rank(comm) == 0 && !job->quiet)
+            co_log(CO_LOG_INFO, "device: ranks exchange through the host's memory; %s",
+                   co_error_message());
+        return CO_OK;
+    }
+    return st;
+}
+
 co_status co_run_device_open(co_device **out, const co_run_device *device)
 {
     co_cuda_options options = {.tf32 = device->tf32};
     co_cuda_machine machine;
+    run_device_place place = {0};
     co_status st;
 
     if (device->name == CO_RUN_DEVICE_CPU)
         return CO_OK;
-    st = run_device_find(&options.index, &machine, device, NULL);
+    st = run_device_find(&place, &machine, device, NULL);
     if (st != CO_OK)
         return device->name == CO_RUN_DEVICE_AUTO ? CO_OK : st;
+    options.index = place.index;
     return co_cuda_open(out, &options);
 }
 
@@ -151,22 +190,26 @@ co_status co_job_enter_device(co_job *job, co_comm *comm)
     bool gpu = wanted->name != CO_RUN_DEVICE_CPU;
     co_cuda_options options = {.tf32 = wanted->tf32};
     co_cuda_machine machine;
+    run_device_place place = {0};
 
     if (!gpu)
         return CO_OK;
     if (wanted->name == CO_RUN_DEVICE_AUTO) {
-        gpu = run_device_find(&options.index, &machine, wanted, comm) == CO_OK;
+        gpu = run_device_find(&place, &machine, wanted, comm) == CO_OK;
         if (!gpu && co_comm_rank(comm) == 0 && !job->quiet)
             co_log(CO_LOG_INFO, "device: the CPU; %s", co_error_message());
         CO_TRY(run_device_agree(&gpu, comm));
         if (!gpu)
             return CO_OK;
     } else {
-        CO_TRY(run_device_find(&options.index, &machine, wanted, comm));
+        CO_TRY(run_device_find(&place, &machine, wanted, comm));
     }
+    options.index = place.index;
     CO_TRY(run_device_check(job));
     CO_TRY(co_cuda_open(&job->device, &options));
+    CO_TRY(run_device_connect(job, place.alone, comm));
     if (co_comm_rank(comm) == 0 && !job->quiet)
-        co_log(CO_LOG_INFO, "device: GPU %d (%s)", options.index, machine.gpu[options.index].name);
+        co_log(CO_LOG_INFO, "device: GPU %d (%s)%s", options.index, machine.gpu[options.index].name,
+               comm->nccl ? "; ranks exchange by NCCL" : "");
     return co_model_move(job->model, job->device, co_backends_on(co_device_name(job->device)));
 }

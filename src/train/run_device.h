@@ -14,6 +14,7 @@ typedef struct co_run_device {
     int64_t index; /* of the GPU; -1: by the rank's place among those of its machine */
     int64_t ranks_per_gpu;
     bool tf32, graphs;
+    int exchange; /* how ranks exchange what is on GPUs */
 } co_run_device;
 
 typedef enum co_run_device_name {

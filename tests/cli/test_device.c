@@ -14,6 +14,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/program.h"
@@ -203,6 +204,39 @@ static void device_of_each_rank_trains_as_one(void **state)
     program_remove("two");
 }
 
+/* Sums of two have the same bits whatever adds them up. */
+static void device_ranks_exchange_by_nccl_or_through_the_host(void **state)
+{
+    const program_result *r;
+    char first[65], second[65];
+
+    (void)state;
+#ifndef TEST_NCCL
+    printf("skipped: nccl.h was not found\n");
+    skip();
+#endif
+    r = device_run("STANDIN_GPUS=2", "train good.yaml -n 2 -s device=cuda --run-dir one");
+    check_used(r);
+    assert_non_null(strstr(r->err, "; ranks exchange by NCCL"));
+    program_weights(first, "one");
+    program_remove("one");
+    check_used(device_run("STANDIN_GPUS=2", "train good.yaml -n 2 -s device.name=cuda -s "
+                                            "device.exchange=host --run-dir one"));
+    program_weights(second, "one");
+    program_remove("one");
+    assert_string_equal(first, second);
+    r = device_run_with(DEVICE_LACKING, "STANDIN_GPUS=2",
+                        "train good.yaml -n 2 -s device=cuda -s max_steps=2 --run-dir one");
+    check_used(r);
+    assert_non_null(strstr(r->err, "exchange through the host's memory; cuda: NCCL is missing"));
+    program_remove("one");
+    r = device_run("STANDIN_GPUS=1", "train good.yaml -n 2 -s device.name=cuda -s "
+                                     "device.ranks_per_gpu=2 -s device.exchange=nccl "
+                                     "--run-dir one");
+    program_assert_error(r, 1, "exchange: nccl needs a GPU for each rank");
+    program_remove("one");
+}
+
 /* One rank of which each step is a graph, two that share a GPU, four on two of them. */
 static void device_shards_have_the_bits_of_any_ranks(void **state)
 {
@@ -262,6 +296,57 @@ static void device_rank_killed_is_replaced(void **state)
     program_remove("killed");
 }
 
+/* Each by kernel 300 of one of the ranks: the run ends, or the rank is replaced. */
+static void device_that_is_lost_ends_its_rank(void **state)
+{
+    static const char *const ranks[] = {"1", "2"};
+    const char *train[] = {
+        "train",       "good.yaml", "-n",       NULL, "-s",
+        "device=cuda", "-s",        "epochs=6", "-s", "checkpoint={every: 1 steps}",
+        "--run-dir",   "lost",      NULL,       NULL, NULL};
+    const program_options options = {.before = {"env", DEVICE_PATH, "XDG_CACHE_HOME=/dev/null",
+                                                "STANDIN_GPUS=2", "STANDIN_LOSE=gpu",
+                                                "STANDIN_AT=300"}};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        program_write_text("gpu", "");
+        train[3] = ranks[i];
+        train[12] = NULL;
+        program_assert_error(program_run(train, &options), 4, "the GPU is lost to this process");
+        assert_true(program_count_entries("lost/checkpoints") > 0);
+        program_write_text("gpu", "");
+        train[12] = "--resume";
+        train[5] = "device=cuda";
+        program_remove("gpu");
+        program_assert_success(program_run(train, &options));
+        assert_true(device_figure("lost", "steps") == 24);
+        program_remove("lost");
+    }
+    program_write_text("gpu", "");
+    train[12] = "-s";
+    train[13] = "on_failure=respawn";
+    assert_non_null(strstr(program_run(train, &options)->err, "the GPU is lost to this process"));
+    assert_true(device_figure("lost", "steps") == 24);
+    program_remove("lost");
+}
+
+static void device_without_memory_says_what_fits(void **state)
+{
+    const program_result *r =
+        device_run("STANDIN_GPUS=1", "train good.yaml --run-dir refused -s device=cuda -s "
+                                     "batch=40000 -s data.samples=40000 -s epochs=1");
+    const char *fits;
+
+    (void)state;
+    program_assert_error(r, 1, "tensors of 40000 samples at once in training: cuda: ");
+    fits = strstr(r->err, "; about ");
+    assert_non_null(fits);
+    assert_non_null(strstr(fits, " would fit: lower batch, or raise accumulate"));
+    assert_in_range(atol(fits + strlen("; about ")), 1000, 39999);
+    program_remove("refused");
+}
+
 static void device_auto_without_gpu_is_the_cpu(void **state)
 {
     char cpu[65], other[65];
@@ -300,6 +385,7 @@ static void device_listing_names_kernel_and_missing_library(void **state)
     r = device_run_with(DEVICE_LACKING, "STANDIN_GPUS=1", "doctor");
     assert_non_null(strstr(r->out, "libcublasLt.so.13"));
     assert_non_null(strstr(r->out, "libcudnn.so.9"));
+    assert_non_null(strstr(r->out, "libnccl.so.2"));
     r = device_run("STANDIN_GPUS=1", "doctor");
     assert_non_null(strstr(r->out, "cuBLASLt 13.0.2"));
     assert_non_null(strstr(r->out, "cuDNN 9.13.0"));
@@ -321,9 +407,7 @@ static void device_that_cannot_train_is_refused(void **state)
     check_refused("STANDIN_VERSION=11080", "-s device=cuda", "12.0");
     check_refused("STANDIN_GPUS=2", "-s device=cuda -n 3",
                   "or let 2 share one: `device: {name: cuda, ranks_per_gpu: 2}`");
-    check_refused("STANDIN_GPUS=1", "-s device=cuda -s optimizer=lamb", "it has sgd, adam");
-    check_refused("STANDIN_GPUS=1", "-s device=cuda -s batch=40000 -s data.samples=40000",
-                  "tensors of 40000 samples at once in training: cuda: ");
+    check_refused("STANDIN_GPUS=1", "-s device=cuda -s strategy=hogwild -n 1", "weights that");
     program_assert_success(
         device_run("STANDIN_GPUS=1",
                    "list kernels --config good.yaml -s device.name=cuda -s device.tf32=true"));
@@ -362,9 +446,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(device_graph_of_a_step_has_its_bits),
         cmocka_unit_test(device_is_another_after_resume),
         cmocka_unit_test(device_of_each_rank_trains_as_one),
+        cmocka_unit_test(device_ranks_exchange_by_nccl_or_through_the_host),
         cmocka_unit_test(device_shards_have_the_bits_of_any_ranks),
         cmocka_unit_test(device_of_each_rank_over_mpi_trains_as_one),
         cmocka_unit_test(device_rank_killed_is_replaced),
+        cmocka_unit_test(device_that_is_lost_ends_its_rank),
+        cmocka_unit_test(device_without_memory_says_what_fits),
         cmocka_unit_test(device_auto_without_gpu_is_the_cpu),
         cmocka_unit_test(device_listing_names_kernel_and_missing_library),
         cmocka_unit_test(device_that_cannot_train_is_refused),

@@ -154,9 +154,9 @@ static void cuda_failed_work_fails_every_fence(void **state)
     assert_int_equal(co_device_alloc(&block, device, 64, CO_MEMORY_DEVICE), CO_OK);
     break_gpu();
     assert_int_equal(co_queue_fill(queue, block, 1, 64), CO_OK);
-    assert_int_equal(co_queue_wait(queue, WAITS_MS), CO_E_FAILED);
+    assert_int_equal(co_queue_wait(queue, WAITS_MS), CO_E_PEER);
     has("work on GPU 0 (stand-in) has failed: CUDA_ERROR_LAUNCH_FAILED");
-    assert_int_equal(co_queue_wait(other, WAITS_MS), CO_E_FAILED);
+    assert_int_equal(co_queue_wait(other, WAITS_MS), CO_E_PEER);
     co_device_free(device, block, CO_MEMORY_DEVICE);
     co_queue_destroy(queue);
     co_queue_destroy(other);

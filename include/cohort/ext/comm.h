@@ -59,7 +59,9 @@ struct co_request {
         *observer;            /* notified when it is complete; NULL: none, or done already */
     co_request *next_watched; /* of the ranks that it waits for */
     uint64_t posted_ns;
-    bool staged; /* of memory that the transport cannot access: a request of comm.c */
+    bool staged;               /* of memory that the transport cannot access: a request of comm.c */
+    bool nccl;                 /* of memory of GPUs, which NCCL exchanges: likewise */
+    const co_coll_args *whole; /* what this operation is a part of; NULL: nothing */
 };
 
 /** A transport's side of a communicator. */
@@ -128,6 +130,7 @@ struct co_comm {
     struct co_watch
         *watch; /* where this rank records its state for others; NULL: nowhere; borrowed */
     struct co_comm_observer *observer; /* notified of completed operations; NULL: none; borrowed */
+    struct co_nccl *nccl;              /* of memory of GPUs; NULL: none; owned */
 };
 
 #ifdef __cplusplus

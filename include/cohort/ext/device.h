@@ -105,6 +105,8 @@ typedef struct co_device_ops {
     const struct co_device_optimizer *optimizers;
     /** What it counts of a step itself (ext/metric.h). NULL: the host does. */
     const struct co_device_metrics *metrics;
+    /** Bytes of its own memory that are free, for messages. NULL: it cannot say. */
+    size_t (*room)(co_device *device);
 } co_device_ops;
 
 /** A device puts each of these first in its own struct. */

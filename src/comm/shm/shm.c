@@ -71,7 +71,8 @@ static co_status shm_run(co_comm *comm, const co_coll_args *args)
     request.link.base.args = *args;
     request.link.base.done = false;
     request.link.base.observer = NULL;
-    request.link.base.staged = false;
+    request.link.base.staged = request.link.base.nccl = false;
+    request.link.base.whole = NULL;
     request.coll = NULL;
     request.moved = 0;
     if (args->coll == CO_COLL_SEND || args->coll == CO_COLL_RECV) {

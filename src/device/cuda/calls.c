@@ -22,6 +22,29 @@ static cuda_compiler calls_compiler;
 
 /* ---- errors ---- */
 
+/* The context, and with it all memory of this process on the GPU, is gone. */
+static bool calls_is_loss(CUresult result)
+{
+    switch (result) {
+    case CUDA_ERROR_DEVICE_UNAVAILABLE:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_UNKNOWN:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static const char *calls_remedy(CUresult result)
 {
     switch (result) {
@@ -43,16 +66,11 @@ static const char *calls_remedy(CUresult result)
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
         return "the driver is older than the compiler NVRTC: update it";
-    case CUDA_ERROR_ECC_UNCORRECTABLE:
-    case CUDA_ERROR_DEVICE_NOT_LICENSED:
-    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
-        return "the GPU is lost to this process; the system's log (Xid) has the reason";
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-    case CUDA_ERROR_LAUNCH_FAILED:
-        return "the GPU has dropped this process's work; the system's log (Xid) may say more";
     default:
-        return NULL;
+        return calls_is_loss(result)
+                   ? "the GPU is lost to this process; the system's log (Xid) has "
+                     "the reason"
+                   : NULL;
     }
 }
 
@@ -69,7 +87,9 @@ co_status cuda_fail(CUresult result, const char *fmt, ...)
         name = "an unknown error";
     if (calls_driver.cuGetErrorString(result, &text) != CUDA_SUCCESS || !text)
         text = "the driver has no text for it";
-    return co_fail(result == CUDA_ERROR_OUT_OF_MEMORY ? CO_E_NOMEM : CO_E_FAILED,
+    return co_fail(result == CUDA_ERROR_OUT_OF_MEMORY ? CO_E_NOMEM
+                   : calls_is_loss(result)            ? CO_E_PEER
+                                                      : CO_E_FAILED,
                    "cuda: %s: %s (%d): %s%s%s", what, name, (int)result, text, remedy ? "; " : "",
                    remedy ? remedy : "");
 }

@@ -100,7 +100,8 @@ co_status cuda_open_driver(const cuda_driver **out, int *version);
 /* One that the driver of this version can load code of. CO_E_UNSUPPORTED. */
 co_status cuda_open_compiler(const cuda_compiler **out, int driver_version);
 
-/* The message: what could not be done, CUDA's name and text of the error, and the remedy. */
+/* The message: what could not be done, CUDA's name and text of the error, and the remedy.
+   CO_E_NOMEM; CO_E_PEER: the GPU is lost to this rank, as a rank is that dies; CO_E_FAILED. */
 co_status cuda_fail(CUresult result, const char *fmt, ...) CO_PRINTF(2, 3);
 
 #endif

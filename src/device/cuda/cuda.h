@@ -34,6 +34,8 @@ co_status co_cuda_compiler(char *out, size_t size);
 co_status co_cuda_blas(char *out, size_t size);
 /* "cuDNN 9.13.0", likewise, for convolutions. */
 co_status co_cuda_dnn(char *out, size_t size);
+/* "NCCL 2.28.9", likewise, which moves data between the GPUs of several ranks. */
+co_status co_cuda_nccl(char *out, size_t size);
 
 typedef struct co_cuda_options {
     int index; /* of the GPU */

@@ -95,6 +95,16 @@ static void device_free(co_device *base, void *block, co_memory kind)
         (void)device->cu->cuMemFree((CUdeviceptr)(uintptr_t)block);
 }
 
+static size_t device_room(co_device *base)
+{
+    const cuda_device *device = (const cuda_device *)base;
+    size_t left = 0, all = 0;
+
+    if (cuda_enter(device) != CO_OK || device->cu->cuMemGetInfo(&left, &all) != CUDA_SUCCESS)
+        return 0;
+    return left;
+}
+
 static const co_device_ops device_ops = {
     .name = "cuda",
     .summary = "a GPU of NVIDIA",
@@ -115,6 +125,7 @@ static const co_device_ops device_ops = {
     .vector = &cuda_vector,
     .optimizers = cuda_optimizers,
     .metrics = &cuda_metrics,
+    .room = device_room,
 };
 
 /* ---- the device ---- */

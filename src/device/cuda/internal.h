@@ -32,13 +32,16 @@ typedef struct cuda_device {
     cuda_dnn *dnn;   /* likewise */
     pthread_mutex_t lock;
     char why[CUDA_WHY]; /* under lock: what went wrong after it was accepted; "": nothing has */
+    co_status failed;   /* likewise: its status */
 } cuda_device;
 
 typedef struct cuda_queue {
     co_queue base;
     CUstream stream;
+    double *squares; /* (2) owned; of the GPU: norms of a tensor, between two of its kernels */
     bool capturing;
     char why[CUDA_WHY]; /* what a capture could not take; "": nothing */
+    co_status failed;   /* its status */
 } cuda_queue;
 
 typedef struct cuda_fence {

@@ -23,20 +23,25 @@ static CUdeviceptr queue_address(const void *at)
 
 /* ---- failures that nobody is there to take ---- */
 
-static void queue_keep(cuda_device *device, const char *why)
+/* The thread's last failure. */
+static void queue_keep(cuda_device *device)
 {
     pthread_mutex_lock(&device->lock);
-    if (!*device->why)
-        snprintf(device->why, sizeof(device->why), "%s", why);
+    if (!*device->why) {
+        snprintf(device->why, sizeof(device->why), "%s", co_error_message());
+        device->failed = co_error_status();
+    }
     pthread_mutex_unlock(&device->lock);
 }
 
 void cuda_keep_failure(cuda_queue *queue)
 {
-    if (!queue->capturing)
-        queue_keep(queue_device(&queue->base), co_error_message());
-    else if (!*queue->why)
+    if (!queue->capturing) {
+        queue_keep(queue_device(&queue->base));
+    } else if (!*queue->why) {
         snprintf(queue->why, sizeof(queue->why), "%s", co_error_message());
+        queue->failed = co_error_status();
+    }
 }
 
 /* ---- queues ---- */
@@ -44,6 +49,7 @@ void cuda_keep_failure(cuda_queue *queue)
 co_status cuda_queue_create(co_queue **out, co_device *base)
 {
     const cuda_device *device = (const cuda_device *)base;
+    CUdeviceptr squares = 0;
     cuda_queue *queue;
     CUresult result;
 
@@ -52,11 +58,16 @@ co_status cuda_queue_create(co_queue **out, co_device *base)
     if (!queue)
         return CO_E_NOMEM;
     queue->base.device = base;
-    result = device->cu->cuStreamCreate(&queue->stream, CU_STREAM_NON_BLOCKING);
+    result = device->cu->cuMemAlloc(&squares, 2 * sizeof(*queue->squares));
+    if (result == CUDA_SUCCESS)
+        result = device->cu->cuStreamCreate(&queue->stream, CU_STREAM_NON_BLOCKING);
     if (result != CUDA_SUCCESS) {
+        if (squares)
+            (void)device->cu->cuMemFree(squares);
         co_free(queue);
         return cuda_fail(result, "GPU %d gives no stream", device->index);
     }
+    queue->squares = (double *)(uintptr_t)squares; /* NOLINT(performance-no-int-to-ptr) */
     *out = &queue->base;
     return CO_OK;
 }
@@ -69,6 +80,7 @@ void cuda_queue_destroy(co_queue *base)
     if (cuda_enter(queue_device(base)) == CO_OK) {
         (void)cu->cuStreamSynchronize(queue->stream);
         (void)cu->cuStreamDestroy(queue->stream);
+        (void)cu->cuMemFree((CUdeviceptr)(uintptr_t)queue->squares);
     }
     co_free(queue);
 }
@@ -187,6 +199,7 @@ co_status cuda_reached(bool *out, const co_fence *base)
 {
     cuda_device *device = (cuda_device *)base->device;
     char why[CUDA_WHY];
+    co_status failed;
     CUresult result;
 
     CO_TRY(cuda_enter(device));
@@ -194,12 +207,13 @@ co_status cuda_reached(bool *out, const co_fence *base)
     *out = result == CUDA_SUCCESS;
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
         (void)cuda_fail(result, "work on GPU %d (%s) has failed", device->index, device->gpu.name);
-        queue_keep(device, co_error_message());
+        queue_keep(device);
     }
     pthread_mutex_lock(&device->lock);
     memcpy(why, device->why, sizeof(why));
+    failed = device->failed;
     pthread_mutex_unlock(&device->lock);
-    return *why ? co_fail(CO_E_FAILED, "%s", why) : CO_OK;
+    return *why ? co_fail(failed, "%s", why) : CO_OK;
 }
 
 /* ---- captures ---- */
@@ -241,7 +255,7 @@ co_status cuda_capture_create(co_capture **out, co_queue *base, co_status (*body
     queue->capturing = false;
     result = device->cu->cuStreamEndCapture(queue->stream, &graph);
     if (st == CO_OK && *queue->why)
-        st = co_fail(CO_E_FAILED, "%s", queue->why);
+        st = co_fail(queue->failed, "%s", queue->why);
     if (st == CO_OK && result != CUDA_SUCCESS)
         st = cuda_fail(result, "the capture of a stream");
     if (st == CO_OK)

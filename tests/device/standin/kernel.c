@@ -1,6 +1,8 @@
 /* kernel.c - modules and launches of the stand-in: the kernels are compiled into it. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/mem.h"
 #include "standin/block_serial.h"
@@ -69,6 +71,15 @@ STANDIN_EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction *out, CUmodule mo
     return kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Whether this kernel is the one that its process loses its GPU by. */
+static bool is_fatal(void)
+{
+    static _Atomic int launches;
+    const char *file = getenv(STANDIN_LOSE), *at = getenv(STANDIN_AT);
+
+    return file && at && atomic_fetch_add(&launches, 1) + 1 >= atoi(at) && unlink(file) == 0;
+}
+
 STANDIN_EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned blocks,
                                                unsigned blocks_y, unsigned blocks_z,
                                                unsigned threads, unsigned threads_y,
@@ -83,6 +94,8 @@ STANDIN_EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned blo
         blocks < 1 || blocks > MAX_BLOCKS || threads < 1 || threads > MAX_THREADS ||
         l.kernel->size > MAX_ARGUMENT)
         return CUDA_ERROR_INVALID_VALUE;
+    if (is_fatal())
+        mock_break(standin_device());
     memcpy(l.argument, parameters[0], l.kernel->size);
     return standin_result(mock_enqueue((co_queue *)(void *)stream, run, &l, sizeof(l)));
 }

@@ -17,6 +17,8 @@
 /* Variables of the environment that are read at each call. */
 #define STANDIN_VERSION "STANDIN_VERSION" /* of CUDA; 13000 if not set */
 #define STANDIN_GPUS    "STANDIN_GPUS"    /* 1 if not set */
+#define STANDIN_LOSE    "STANDIN_LOSE"    /* a file: which process removes it loses its GPU */
+#define STANDIN_AT      "STANDIN_AT"      /* by which of its kernels, from 1 */
 
 /* The device of the context that is the calling thread's. NULL: it has none. */
 co_device *standin_device(void);
