@@ -9,23 +9,17 @@
  * A tensor whose weights or steps are all 0 has no ratio |p| / |r|: 1 is taken, as the authors'
  * code does. The gradient is not normalised first, as NVIDIA's variant does: that is `clip`.
  */
-#include <math.h>
-
+#include "kernels/update/update.h"
 #include "optim/moments.h"
 #include "optim/optim.h"
 #include "tensor/vector.h"
 
-typedef struct lamb {
-    co_moments moments; /* first: co_moments_count_states */
-    bool exclude;
-} lamb;
-
 static const co_key lamb_keys[] = {
-    {"betas", CO_KEY_REALS, offsetof(lamb, moments.betas), "[0.9, 0.999]", 0, 1, NULL,
+    {"betas", CO_KEY_REALS, offsetof(co_lamb, moments.betas), "[0.9, 0.999]", 0, 1, NULL,
      MOMENTS_BETAS_HELP},
-    {"eps", CO_KEY_REAL, offsetof(lamb, moments.eps), "1e-6", MOMENTS_MIN_EPS, 1e6, NULL,
+    {"eps", CO_KEY_REAL, offsetof(co_lamb, moments.eps), "1e-6", MOMENTS_MIN_EPS, 1e6, NULL,
      MOMENTS_EPS_HELP},
-    {"exclude_norm_bias", CO_KEY_BOOL, offsetof(lamb, exclude), "false", 0, 0, NULL,
+    {"exclude_norm_bias", CO_KEY_BOOL, offsetof(co_lamb, exclude), "false", 0, 0, NULL,
      "ratio 1 for norms and biases: plain Adam at rate lr"},
     CO_KEYS_END,
 };
@@ -37,54 +31,24 @@ static co_status lamb_check(const void *self)
     return co_moments_check(self, "lamb");
 }
 
-typedef struct lamb_rates {
-    float beta1, beta2, rest1, rest2, scale1, scale2, eps, decay;
-    co_grad_rule rule;
-} lamb_rates;
-
-static lamb_rates lamb_rates_of(const lamb *l, const co_update *u)
-{
-    const double beta1 = l->moments.betas.v[0], beta2 = l->moments.betas.v[1],
-                 t = (double)u->values->update;
-
-    return (lamb_rates){.beta1 = (float)beta1,
-                        .beta2 = (float)beta2,
-                        .rest1 = (float)(1 - beta1),
-                        .rest2 = (float)(1 - beta2),
-                        .scale1 = (float)(1 / (1 - pow(beta1, t))),
-                        .scale2 = (float)(1 / (1 - pow(beta2, t))),
-                        .eps = (float)l->moments.eps,
-                        .decay = (float)u->decay,
-                        .rule = u->values->rule};
-}
-
-static inline float lamb_step(float p, float m, float v, const lamb_rates *r)
-{
-    return m * r->scale1 / (sqrtf(v * r->scale2) + r->eps) + r->decay * p;
-}
-
 static void lamb_take(const float *restrict g, float *restrict m, float *restrict v, size_t n,
-                      const lamb_rates *rates)
+                      const co_lamb_rates *rates)
 {
-    const lamb_rates r = *rates;
+    const co_lamb_rates r = *rates;
 
-    for (size_t i = 0; i < n; i++) {
-        const float d = co_grad_use(g[i], r.rule);
-
-        m[i] = r.beta1 * m[i] + r.rest1 * d;
-        v[i] = r.beta2 * v[i] + r.rest2 * (d * d);
-    }
+    for (size_t i = 0; i < n; i++)
+        co_lamb_take(m + i, v + i, g[i], &r);
 }
 
 /* |r|^2, in an order that depends on n alone. */
-static double lamb_sum_squares(const co_update *u, const lamb_rates *rates)
+static double lamb_sum_squares(const co_update *u, const co_lamb_rates *rates)
 {
     const float *p = u->param, *m = u->state[0], *v = u->state[1];
-    const lamb_rates r = *rates;
+    const co_lamb_rates r = *rates;
     double lane[LAMB_LANES] = {0}, sum = 0;
 
     for (size_t i = 0; i < u->n; i++) {
-        const double step = (double)lamb_step(p[i], m[i], v[i], &r);
+        const double step = (double)co_lamb_step(p[i], m[i], v[i], &r);
 
         lane[i % LAMB_LANES] += step * step;
     }
@@ -94,30 +58,28 @@ static double lamb_sum_squares(const co_update *u, const lamb_rates *rates)
 }
 
 static void lamb_move(float *restrict p, const float *restrict m, const float *restrict v, size_t n,
-                      float rate, const lamb_rates *rates)
+                      float rate, const co_lamb_rates *rates)
 {
-    const lamb_rates r = *rates;
+    const co_lamb_rates r = *rates;
 
     for (size_t i = 0; i < n; i++)
-        p[i] -= rate * lamb_step(p[i], m[i], v[i], &r);
+        p[i] -= rate * co_lamb_step(p[i], m[i], v[i], &r);
 }
 
 static void lamb_update(const void *self, const co_update *u)
 {
-    const lamb *l = self;
-    const lamb_rates rates = lamb_rates_of(l, u);
-    double ratio = 1;
+    const co_lamb *l = self;
+    const bool plain = l->exclude && u->kind != CO_PARAM_WEIGHT;
+    const co_lamb_rates rates = co_lamb_rates_of(l->moments.betas.v[0], l->moments.betas.v[1],
+                                                 l->moments.eps, u->values, u->decay);
+    double p = 0, r = 0;
 
     lamb_take(u->grad, u->state[0], u->state[1], u->n, &rates);
-    if (!l->exclude || u->kind == CO_PARAM_WEIGHT) {
-        const double r = lamb_sum_squares(u, &rates);
-        double p;
-
+    if (!plain) {
+        r = lamb_sum_squares(u, &rates);
         co_vector_host()->sum_squares(NULL, &p, NULL, u->param, u->n, NULL);
-        if (p > 0 && r > 0)
-            ratio = sqrt(p / r);
     }
-    lamb_move(u->param, u->state[0], u->state[1], u->n, (float)(u->values->given.lr * ratio),
+    lamb_move(u->param, u->state[0], u->state[1], u->n, co_lamb_rate(u->values, plain, p, r),
               &rates);
 }
 
@@ -127,7 +89,7 @@ const co_optimizer_ops co_optimizer_lamb = {
     .keys = lamb_keys,
     .default_lr = 0.001,
     .default_decay = 0.01,
-    .self_size = sizeof(lamb),
+    .self_size = sizeof(co_lamb),
     .check = lamb_check,
     .states = co_moments_count_states,
     .state_names = co_moments_states,

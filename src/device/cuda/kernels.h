@@ -51,6 +51,10 @@
     X(update, update_sgd_with_velocity)                                                            \
     X(update, update_moments)                                                                      \
     X(update, update_adadelta)                                                                     \
+    X(update, update_lars)                                                                         \
+    X(update, update_lamb_take)                                                                    \
+    X(update, update_lamb_squares)                                                                 \
+    X(update, update_lamb_move)                                                                    \
     X(pointwise, pointwise_add)                                                                    \
     X(pointwise, pointwise_scale)                                                                  \
     X(pointwise, pointwise_relu)                                                                   \

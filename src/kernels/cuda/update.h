@@ -16,6 +16,9 @@ typedef struct cuda_update {
     co_adadelta adadelta;
     double beta1, beta2, eps;
     bool beside;
+    co_lars lars;
+    double *squares; /* (2): sums of squares of weights; of gradients, or steps; of one tensor */
+    bool plain;      /* without them */
 } cuda_update;
 
 #endif

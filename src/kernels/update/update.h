@@ -132,4 +132,91 @@ static inline void co_adadelta_move(float *p, float *v, float *u, float g,
     *p -= r->lr * s;
 }
 
+/* ---- lars ---- */
+
+typedef struct co_lars {
+    double momentum, trust;
+    bool exclude;
+} co_lars;
+
+typedef struct co_lars_rates {
+    float momentum, rate, decay;
+    co_grad_rule rule;
+} co_lars_rates;
+
+/* By the sums of squares of a tensor's weights and of its gradients; `plain`: of one with ratio 1.
+ */
+static inline co_lars_rates co_lars_rates_of(const co_lars *l, const co_step_values *values,
+                                             double decay, bool plain, double weights,
+                                             double gradients)
+{
+    const double p = sqrt(weights), g = sqrt(gradients);
+    const double ratio = plain || p == 0 || g == 0 ? 1 : l->trust * p / (g + decay * p);
+    co_lars_rates rates;
+
+    rates.momentum = (float)l->momentum;
+    rates.rate = (float)(values->given.lr * ratio);
+    rates.decay = (float)decay;
+    rates.rule = values->rule;
+    return rates;
+}
+
+static inline void co_lars_move(float *p, float *v, float g, const co_lars_rates *r)
+{
+    *v = r->momentum * *v + r->rate * (co_grad_use(g, r->rule) + r->decay * *p);
+    *p -= *v;
+}
+
+/* ---- lamb ---- */
+
+typedef struct co_lamb {
+    co_moments moments; /* first: co_moments_count_states */
+    bool exclude;
+} co_lamb;
+
+typedef struct co_lamb_rates {
+    float beta1, beta2, rest1, rest2, scale1, scale2, eps, decay;
+    co_grad_rule rule;
+} co_lamb_rates;
+
+static inline co_lamb_rates co_lamb_rates_of(double beta1, double beta2, double eps,
+                                             const co_step_values *values, double decay)
+{
+    const double t = (double)values->update;
+    co_lamb_rates rates;
+
+    rates.beta1 = (float)beta1;
+    rates.beta2 = (float)beta2;
+    rates.rest1 = (float)(1 - beta1);
+    rates.rest2 = (float)(1 - beta2);
+    rates.scale1 = (float)(1 / (1 - pow(beta1, t)));
+    rates.scale2 = (float)(1 / (1 - pow(beta2, t)));
+    rates.eps = (float)eps;
+    rates.decay = (float)decay;
+    rates.rule = values->rule;
+    return rates;
+}
+
+static inline void co_lamb_take(float *m, float *v, float g, const co_lamb_rates *r)
+{
+    const float d = co_grad_use(g, r->rule);
+
+    *m = r->beta1 * *m + r->rest1 * d;
+    *v = r->beta2 * *v + r->rest2 * (d * d);
+}
+
+static inline float co_lamb_step(float p, float m, float v, const co_lamb_rates *r)
+{
+    return m * r->scale1 / (sqrtf(v * r->scale2) + r->eps) + r->decay * p;
+}
+
+/* By the sums of squares of a tensor's weights and of its steps; `plain`: of one with ratio 1. */
+static inline float co_lamb_rate(const co_step_values *values, bool plain, double weights,
+                                 double steps)
+{
+    const double ratio = !plain && weights > 0 && steps > 0 ? sqrt(weights / steps) : 1;
+
+    return (float)(values->given.lr * ratio);
+}
+
 #endif
