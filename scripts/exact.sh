@@ -5,7 +5,9 @@
 #
 # Batches of 96 samples; the last one of an epoch is shorter. mnist-net (batch norm, dropout) learns
 # on 10,000 images of MNIST, resnet9 on 500 of CIFAR-10 with augmentation; what has no data is left
-# out, saying so. quick: one small run of each kind on made-up images. device: the same on NVIDIA's
+# out, saying so. gpt2 (dropout, tied weights, logits in parts) learns made-up tokens, and again in
+# bf16, with micro-batches and with recomputed blocks, each alike on any number of ranks; what is
+# recomputed changes no bit. quick: one small run of each kind on made-up images and tokens. device: the same on NVIDIA's
 # GPUs, or their stand-in (make test-device), which up to four ranks share. Exit code 1: bits differ.
 set -eu
 cohort=$1/cohort
@@ -167,15 +169,40 @@ killed()
     compare "$name, killed near $at, $2-$3" "$work/run"
 }
 
+# config_again TEXT: of runs that are to have the bits of those before
+config_again()
+{
+    printf '%s\nshards: 8\nbatch: 96\n' "$1" >"$work/config.yaml"
+}
+
 # config NAME TEXT: of the runs that follow
 config()
 {
     name=$1
     want=
-    printf '%s\nshards: 8\nbatch: 96\n' "$2" >"$work/config.yaml"
+    config_again "$2"
+}
+
+# transformer VOCABULARY CONTEXT SAMPLES EPOCHS MORE
+transformer()
+{
+    printf '%s\n' "
+model: {name: gpt2, layers: 2, heads: 2, width: 32, dropout: 0.1}
+data: {name: synthetic-tokens, vocabulary: $1, context: $2, samples: $3, test_samples: 20}
+epochs: $4
+optimizer: {name: adamw, lr: 1e-3, weight_decay: 0.1}
+schedule: {name: cosine, unit: step, warmup: 5, final: 0.1}
+clip: {norm: 1.0}
+$5"
 }
 
 if [ "$how" = quick ]; then
+    config gpt2 "$(transformer 50 16 200 2 'accumulate: 2')"
+    shm 1 3
+    config "gpt2, 9,000 tokens" "$(transformer 9000 48 100 1 '')"
+    shm 1
+    config_again "$(transformer 9000 48 100 1 'recompute: true')"
+    shm 2
     config mnist-net "
 model: {name: mnist-net, batch_norm: true}
 data: {name: synthetic, shape: [1, 28, 28], classes: 10, samples: 500}
@@ -247,5 +274,24 @@ optimizer: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 5e-4}"
 else
     echo "skipped: resnet9: no CIFAR-10 in $data"
 fi
+for kind in '' 'precision: bf16' 'accumulate: 3'; do
+    config "gpt2${kind:+, }$kind" "$(transformer 50 16 500 30 "$kind")"
+    shm 1 2 3 4 5 7 8
+    mpi 1 2 3 4 5 7 8
+    resized 180
+    bereft 180 respawn
+    bereft 180 shrink
+    killed 180 5 3
+    killed 180 1 8
+    config_again "$(transformer 50 16 500 30 "recompute: true
+$kind")"
+    name="$name, recomputed"
+    shm 1 3 4
+done
+config "gpt2, 9,000 tokens" "$(transformer 9000 48 300 4 "")"
+shm 1 2 3 4 8
+mpi 1 3
+bereft 16 respawn
+killed 16 4 2
 [ $status -eq 0 ] && echo "all the same" || echo "bits differ" >&2
 exit $status

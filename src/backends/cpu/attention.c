@@ -9,6 +9,8 @@
 #include "backends/cpu/cpu.h"
 #include "core/parallel.h"
 
+#define ATTENTION_SMALL 1e5 /* decoding: with fewer products one thread is faster */
+
 typedef struct attention {
     cpu_operand src, back_src, back_out, grad_out; /* plain */
 } attention;
@@ -39,13 +41,37 @@ static size_t attention_room_bytes(const co_call *call)
     return attention_choose()->room(&shape) * sizeof(float);
 }
 
+/* Of a call that decodes: what is kept of a position is its keys, then its values. */
+static attention_shape attention_measure_kept(const co_call *call)
+{
+    const co_attention_attr *a = call->attr;
+    attention_shape shape = attention_measure(call);
+
+    shape.length = call->decode;
+    shape.in = 2 * a->kv_heads * shape.size;
+    return shape;
+}
+
+static bool attention_supports(const co_call *call, const char **why)
+{
+    if (!cpu_takes_floats(call, why))
+        return false;
+    *why = "later positions are not known yet";
+    return !call->decode || ((const co_attention_attr *)call->attr)->causal;
+}
+
 static co_status attention_plan(co_call *call)
 {
     const co_attention_attr *a = call->attr;
+    const attention_shape kept = attention_measure_kept(call);
     attention *self = call->self;
     size_t used = 0;
 
     self->src = cpu_plan_operand(call, &used, call->in[0], cpu_plain());
+    if (call->decode) {
+        cpu_need_scratch(call, used, attention_choose()->decode_room(&kept) * sizeof(float));
+        return CO_OK;
+    }
     call->workspace_bytes =
         (size_t)(call->in[0]->shape.dim[0] * a->heads * call->in[0]->shape.dim[1]) * sizeof(float);
     cpu_need_scratch(call, used, attention_room_bytes(call));
@@ -83,6 +109,47 @@ static float *attention_norm(const co_call *call, int64_t n, int64_t h)
     return (float *)call->workspace + (n * a->heads + h) * call->in[0]->shape.dim[1];
 }
 
+/* Position n of the call, head h of queries; its keys and values are kept already. */
+static void attention_decode_head(const co_call *call, const co_decoding *decoding, const float *x,
+                                  int64_t n, int64_t h, float *room)
+{
+    const co_attention_attr *a = call->attr;
+    const attention_shape shape = attention_measure_kept(call);
+    const int64_t width = call->in[0]->shape.dim[2], shared = h * a->kv_heads / a->heads;
+    float *kept = decoding->kept[call->node] + shared * shape.size;
+    const attention_head head = {(float *)(uintptr_t)x + n * width + h * shape.size, kept,
+                                 kept + a->kv_heads * shape.size};
+
+    attention_choose()->decode((float *)call->out[0]->data + n * shape.out + h * shape.size, &head,
+                               decoding->position + n + 1, room, &shape);
+}
+
+static void attention_decode(co_call *call, const co_decoding *decoding)
+{
+    const attention *self = call->self;
+    const co_attention_attr *a = call->attr;
+    const attention_shape shape = attention_measure_kept(call);
+    const int64_t n = call->in[0]->shape.dim[0], width = call->in[0]->shape.dim[2];
+    const double pairs = (double)(n * a->heads) * (double)(decoding->position + n);
+    const int threads =
+        co_parallel_threads(pairs * (double)shape.size < ATTENTION_SMALL ? 1 : call->threads);
+    const float *x;
+
+    cpu_bring(&self->src, call, threads);
+    x = cpu_address(&self->src, call);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(decoding->kept[call->node] + (decoding->position + i) * shape.in,
+               x + i * width + a->heads * shape.size, (size_t)shape.in * sizeof(float));
+    CO_PARALLEL_FOR(threads)
+    for (int t = 0; t < threads; t++) {
+        const co_range mine = co_parallel_part(n * a->heads, t, threads);
+
+        for (int64_t i = mine.begin; i < mine.end; i++)
+            attention_decode_head(call, decoding, x, i / a->heads, i % a->heads,
+                                  cpu_own_scratch(call, t));
+    }
+}
+
 static co_status attention_forward(co_call *call, const co_run *run)
 {
     const attention *self = call->self;
@@ -93,7 +160,10 @@ static co_status attention_forward(co_call *call, const co_run *run)
     const int threads = cpu_threads(call);
     float *x;
 
-    (void)run;
+    if (run->decoding) {
+        attention_decode(call, run->decoding);
+        return CO_OK;
+    }
     cpu_bring(&self->src, call, threads);
     x = (float *)(uintptr_t)cpu_address(&self->src, call);
     CO_PARALLEL_FOR(threads)
@@ -166,7 +236,8 @@ const co_kernel co_cpu_attention = {
     .name = "blocks",
     .reads = CPU_READS,
     .self_size = sizeof(attention),
-    .supports = cpu_takes_floats,
+    .decodes = true,
+    .supports = attention_supports,
     .plan = attention_plan,
     .plan_backward = attention_plan_backward,
     .forward = attention_forward,

@@ -35,6 +35,12 @@ typedef struct attention_loops {
     /* norm (length): of each position the logarithm of the sum of exponentials, for backward. */
     void (*forward)(float *y, float *norm, const attention_head *x, float *room,
                     const attention_shape *shape);
+    /* y of one query, the last of `seen` positions whose keys and values begin `shape->in` numbers
+       after each other; shape->length positions at most. */
+    void (*decode)(float *y, const attention_head *x, int64_t seen, float *room,
+                   const attention_shape *shape);
+    /* Floats of room for that. */
+    size_t (*decode_room)(const attention_shape *shape);
     /* Writes dx->q; adds to dx->k and dx->v. */
     void (*backward)(const attention_head *dx, const attention_head *x, const float *y,
                      const float *dy, const float *norm, float *room, const attention_shape *shape);

@@ -294,4 +294,51 @@ static void attention_backward(const attention_head *dx, const attention_head *x
     }
 }
 
-const attention_loops ATTENTION_TABLE = {attention_room, attention_forward, attention_backward};
+/* Vectors of a result that are summed at once. */
+#define ATTENTION_RUN 4
+
+/* to = sum over s < seen of weight[s] times `n` whole vectors of row s. */
+static void attention_mix_run(float *to, const float *weight, const float *from, int64_t n,
+                              int64_t seen, int64_t step)
+{
+    vec sum[ATTENTION_RUN] = {{0}};
+
+    for (int64_t s = 0; s < seen; s++)
+        for (int64_t i = 0; i < n; i++)
+            sum[i] += simd_load_any(from + s * step + i * LANES) * weight[s];
+    for (int64_t i = 0; i < n; i++)
+        simd_store_any(to + i * LANES, sum[i]);
+}
+
+static size_t attention_decode_room(const attention_shape *shape)
+{
+    return (size_t)attention_width(shape->length);
+}
+
+static void attention_decode(float *y, const attention_head *x, int64_t seen, float *p,
+                             const attention_shape *shape)
+{
+    const int64_t size = shape->size, step = shape->in;
+    int64_t d = 0;
+
+    for (int64_t s = 0; s < seen; s++)
+        p[s] = attention_dot(x->q, x->k + s * step, size);
+    (void)attention_softmax(p, seen, attention_width(seen), shape->scale);
+    for (; d + ATTENTION_RUN * LANES <= size; d += ATTENTION_RUN * LANES)
+        attention_mix_run(y + d, p, x->v + d, ATTENTION_RUN, seen, step);
+    for (; d + LANES <= size; d += LANES)
+        attention_mix_run(y + d, p, x->v + d, 1, seen, step);
+    for (; d < size; d++) {
+        y[d] = 0;
+        for (int64_t s = 0; s < seen; s++)
+            y[d] += p[s] * x->v[s * step + d];
+    }
+}
+
+const attention_loops ATTENTION_TABLE = {
+    .room = attention_room,
+    .forward = attention_forward,
+    .decode = attention_decode,
+    .decode_room = attention_decode_room,
+    .backward = attention_backward,
+};
