@@ -7,8 +7,9 @@
 # on 10,000 images of MNIST, resnet9 on 500 of CIFAR-10 with augmentation; what has no data is left
 # out, saying so. gpt2 (dropout, tied weights, logits in parts) learns made-up tokens, and again in
 # bf16, with micro-batches and with recomputed blocks, each alike on any number of ranks; what is
-# recomputed changes no bit. quick: one small run of each kind on made-up images and tokens. device: the same on NVIDIA's
-# GPUs, or their stand-in (make test-device), which up to four ranks share. Exit code 1: bits differ.
+# recomputed changes no bit. quick: one small run of each kind on made-up images and tokens. device:
+# the same on NVIDIA's GPUs, or their stand-in (make test-device), which up to four ranks share.
+# Exit code 1: bits differ.
 set -eu
 cohort=$1/cohort
 how=${2:-all}
