@@ -1,4 +1,4 @@
-"""tokenize.py COHORT [MB]: `cohort data tokenize --tokenizer bpe` beside Hugging Face's `tokenizers`, on 100 MB.
+"""hf_tokens.py COHORT [MB]: `cohort data tokenize --tokenizer bpe` beside Hugging Face's `tokenizers`, on 100 MB.
 
 Makes the text itself, from a seed: words of twelve scripts by Zipf's law, code, numbers, emoji, random characters, and
 random bytes, of which those that are no UTF-8 are U+FFFD, as theirs takes characters alone. Merges are ours, found in the
