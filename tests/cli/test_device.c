@@ -27,6 +27,22 @@
     "log_every: 1\n"                                                                               \
     "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
 
+/* The same with fewer numbers, for what is not about the network; with running statistics. */
+#define DEVICE_SMALL                                                                               \
+    "layers:\n"                                                                                    \
+    "  - conv2d: {out: 4, kernel: 3, padding: 1, bias: false}\n"                                   \
+    "  - batchnorm\n"                                                                              \
+    "  - relu\n"                                                                                   \
+    "  - maxpool: 2\n"                                                                             \
+    "  - flatten\n"                                                                                \
+    "  - dropout: 0.2\n"                                                                           \
+    "  - linear: 10\n"                                                                             \
+    "data: {name: synthetic, shape: [1, 10, 10], classes: 10, samples: 48}\n"                      \
+    "batch: 12\n"                                                                                  \
+    "epochs: 2\n"                                                                                  \
+    "log_every: 1\n"                                                                               \
+    "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
+
 #define DEVICE_LANGUAGE                                                                            \
     "model: {name: gpt2, layers: 1, heads: 2, width: 8}\n"                                         \
     "data: {name: text, path: text.txt, context: 19}\n"                                            \
@@ -155,8 +171,8 @@ static void device_graph_of_a_step_has_its_bits(void **state)
 
     (void)state;
     device_need();
-    check_used(device_run("STANDIN_GPUS=1", "train good.yaml -s device=cuda --run-dir graphs"));
-    check_used(device_run("STANDIN_GPUS=1", "train good.yaml -s device.name=cuda "
+    check_used(device_run("STANDIN_GPUS=1", "train small.yaml -s device=cuda --run-dir graphs"));
+    check_used(device_run("STANDIN_GPUS=1", "train small.yaml -s device.name=cuda "
                                             "-s device.graphs=false --run-dir kernels"));
     program_weights(first, "graphs");
     program_weights(second, "kernels");
@@ -172,10 +188,10 @@ static void device_is_another_after_resume(void **state)
 
     (void)state;
     device_need();
-    program_assert_success(program_line("train good.yaml --quiet --run-dir whole"));
+    program_assert_success(program_line("train small.yaml --quiet --run-dir whole"));
     for (int i = 0; i < 2; i++) {
         snprintf(line, sizeof(line),
-                 "train good.yaml --quiet -s device=%s -s max_steps=5 --run-dir parts", way[i][0]);
+                 "train small.yaml --quiet -s device=%s -s max_steps=5 --run-dir parts", way[i][0]);
         program_assert_success(device_run("STANDIN_GPUS=1", line));
         snprintf(line, sizeof(line),
                  "train --resume --quiet -s device=%s -s max_steps=0 --run-dir parts", way[i][1]);
@@ -215,22 +231,22 @@ static void device_ranks_exchange_by_nccl_or_through_the_host(void **state)
     printf("skipped: nccl.h was not found\n");
     skip();
 #endif
-    r = device_run("STANDIN_GPUS=2", "train good.yaml -n 2 -s device=cuda --run-dir one");
+    r = device_run("STANDIN_GPUS=2", "train small.yaml -n 2 -s device=cuda --run-dir one");
     check_used(r);
     assert_non_null(strstr(r->err, "; ranks exchange by NCCL"));
     program_weights(first, "one");
     program_remove("one");
-    check_used(device_run("STANDIN_GPUS=2", "train good.yaml -n 2 -s device.name=cuda -s "
+    check_used(device_run("STANDIN_GPUS=2", "train small.yaml -n 2 -s device.name=cuda -s "
                                             "device.exchange=host --run-dir one"));
     program_weights(second, "one");
     program_remove("one");
     assert_string_equal(first, second);
     r = device_run_with(DEVICE_LACKING, "STANDIN_GPUS=2",
-                        "train good.yaml -n 2 -s device=cuda -s max_steps=2 --run-dir one");
+                        "train small.yaml -n 2 -s device=cuda -s max_steps=2 --run-dir one");
     check_used(r);
     assert_non_null(strstr(r->err, "exchange through the host's memory; cuda: NCCL is missing"));
     program_remove("one");
-    r = device_run("STANDIN_GPUS=1", "train good.yaml -n 2 -s device.name=cuda -s "
+    r = device_run("STANDIN_GPUS=1", "train small.yaml -n 2 -s device.name=cuda -s "
                                      "device.ranks_per_gpu=2 -s device.exchange=nccl "
                                      "--run-dir one");
     program_assert_error(r, 1, "exchange: nccl needs a GPU for each rank");
@@ -247,9 +263,8 @@ static void device_shards_have_the_bits_of_any_ranks(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(run) / sizeof(run[0]); i++) {
         snprintf(line, sizeof(line),
-                 "train good.yaml -n %s -s shards=4 -s model.name=mnist-net "
-                 "-s model.batch_norm=true -s device.name=cuda -s device.ranks_per_gpu=2 "
-                 "--run-dir shards",
+                 "train small.yaml -n %s -s shards=4 -s device.name=cuda "
+                 "-s device.ranks_per_gpu=2 --run-dir shards",
                  run[i][1]);
         check_used(device_run(run[i][0], line));
         program_weights(i == 0 ? first : other, "shards");
@@ -278,7 +293,7 @@ static void device_of_each_rank_over_mpi_trains_as_one(void **state)
 /* Its GPU goes with it, and the next one takes its place. */
 static void device_rank_killed_is_replaced(void **state)
 {
-    static const char *const args[] = {"train", "good.yaml",   "-n",        "2",
+    static const char *const args[] = {"train", "small.yaml",  "-n",        "2",
                                        "-s",    "device=cuda", "-s",        "on_failure=respawn",
                                        "-s",    "epochs=6",    "--run-dir", "killed",
                                        NULL};
@@ -300,10 +315,15 @@ static void device_rank_killed_is_replaced(void **state)
 static void device_that_is_lost_ends_its_rank(void **state)
 {
     static const char *const ranks[] = {"1", "2"};
-    const char *train[] = {
-        "train",       "good.yaml", "-n",       NULL, "-s",
-        "device=cuda", "-s",        "epochs=6", "-s", "checkpoint={every: 1 steps}",
-        "--run-dir",   "lost",      NULL,       NULL, NULL};
+    const char *train[] = {"train",     "small.yaml",
+                           "-n",        NULL,
+                           "-s",        "device.name=cuda",
+                           "-s",        "device.graphs=false",
+                           "-s",        "epochs=6",
+                           "-s",        "checkpoint={every: 1 steps}",
+                           "--run-dir", "lost",
+                           NULL,        NULL,
+                           NULL};
     const program_options options = {.before = {"env", DEVICE_PATH, "XDG_CACHE_HOME=/dev/null",
                                                 "STANDIN_GPUS=2", "STANDIN_LOSE=gpu",
                                                 "STANDIN_AT=300"}};
@@ -312,20 +332,17 @@ static void device_that_is_lost_ends_its_rank(void **state)
     for (int i = 0; i < 2; i++) {
         program_write_text("gpu", "");
         train[3] = ranks[i];
-        train[12] = NULL;
+        train[14] = NULL;
         program_assert_error(program_run(train, &options), 4, "the GPU is lost to this process");
         assert_true(program_count_entries("lost/checkpoints") > 0);
-        program_write_text("gpu", "");
-        train[12] = "--resume";
-        train[5] = "device=cuda";
-        program_remove("gpu");
+        train[14] = "--resume";
         program_assert_success(program_run(train, &options));
         assert_true(device_figure("lost", "steps") == 24);
         program_remove("lost");
     }
     program_write_text("gpu", "");
-    train[12] = "-s";
-    train[13] = "on_failure=respawn";
+    train[14] = "-s";
+    train[15] = "on_failure=respawn";
     assert_non_null(strstr(program_run(train, &options)->err, "the GPU is lost to this process"));
     assert_true(device_figure("lost", "steps") == 24);
     program_remove("lost");
@@ -352,9 +369,9 @@ static void device_auto_without_gpu_is_the_cpu(void **state)
     char cpu[65], other[65];
 
     (void)state;
-    program_assert_success(program_line("train good.yaml --quiet --run-dir cpu"));
+    program_assert_success(program_line("train small.yaml --quiet --run-dir cpu"));
     program_assert_success(
-        device_run("STANDIN_GPUS=0", "train good.yaml --quiet -s device=auto --run-dir other"));
+        device_run("STANDIN_GPUS=0", "train small.yaml --quiet -s device=auto --run-dir other"));
     program_weights(cpu, "cpu");
     program_weights(other, "other");
     assert_string_equal(cpu, other);
@@ -432,6 +449,7 @@ static int device_setup(void **state)
     program_write_text("text.txt", text);
     program_write_text("text.yaml", DEVICE_LANGUAGE);
     program_write_text("good.yaml", DEVICE_CONFIG);
+    program_write_text("small.yaml", DEVICE_SMALL);
     return 0;
 }
 
