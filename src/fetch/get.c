@@ -20,6 +20,7 @@
 #include "core/open.h"
 #include "core/text.h"
 #include "fetch/md5.h"
+#include "fetch/put.h"
 #include "fetch/transfer.h"
 #include "fetch/unpack.h"
 
@@ -105,13 +106,7 @@ static co_status get_copy_bytes(int to, FILE *from, const co_get_progress *progr
     size_t n;
 
     while ((n = fread(block, 1, sizeof(block), from)) > 0) {
-        for (size_t at = 0; at < n;) {
-            const ssize_t got = write(to, block + at, n - at);
-
-            if (got < 0 && errno != EINTR)
-                return co_fail(CO_E_IO, "%s: %s", name, strerror(errno));
-            at += got > 0 ? (size_t)got : 0;
-        }
+        CO_TRY(co_fetch_put(to, block, n, name));
         done += n;
         CO_TRY(progress->tick(progress->arg, name, done, size));
     }

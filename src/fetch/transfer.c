@@ -18,6 +18,7 @@
 
 #include "core/open.h"
 #include "core/text.h"
+#include "fetch/put.h"
 
 #define TRANSFER_CONNECT_S 30
 #define TRANSFER_STALL_S   30 /* without TRANSFER_SLOW bytes a second: broken */
@@ -74,23 +75,14 @@ static size_t transfer_write(char *bytes, size_t size, size_t n, void *arg)
 {
     transfer_state *s = arg;
     const size_t all = size * n;
-    size_t at = 0;
 
     if (all > s->transfer->max - s->have)
         s->is_large = true;
     if (s->failed != CO_OK || s->is_large)
         return 0;
-    while (at < all) {
-        const ssize_t got = write(s->fd, bytes + at, all - at);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0) {
-            s->failed = co_fail(CO_E_IO, "%s: %s", s->transfer->path, strerror(errno));
-            return 0;
-        }
-        at += (size_t)got;
-    }
+    s->failed = co_fetch_put(s->fd, bytes, all, s->transfer->path);
+    if (s->failed != CO_OK)
+        return 0;
     s->have += all;
     return all;
 }

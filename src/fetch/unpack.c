@@ -18,6 +18,7 @@
 #include "core/mem.h"
 #include "core/open.h"
 #include "core/text.h"
+#include "fetch/put.h"
 
 #define UNPACK_MAX_PATH    4096
 #define UNPACK_MAX_ENTRIES 1000000
@@ -111,13 +112,7 @@ static co_status unpack_copy(unpack *u, int fd, const char *path)
             return co_fail(CO_E_DATA, "%s: unpacks to more than the %llu bytes that it may have",
                            u->archive, (unsigned long long)u->max);
         CO_TRY(u->progress->tick(u->progress->arg, "unpacking", u->done, 0));
-        for (__LA_SSIZE_T at = 0; at < n;) {
-            const ssize_t got = write(fd, u->block + at, (size_t)(n - at));
-
-            if (got < 0 && errno != EINTR)
-                return co_fail(CO_E_IO, "%s: %s", path, strerror(errno));
-            at += got > 0 ? got : 0;
-        }
+        CO_TRY(co_fetch_put(fd, u->block, (size_t)n, path));
     }
 }
 

@@ -69,3 +69,18 @@ grep -q 'id="confusion-0"' dom.html || fail "there is no confusion matrix"
 [ "$(grep -o 'data:image/jpeg;base64,' dom.html | wc -l)" -ge 24 ] || fail "there are no samples"
 [ "$(grep -o '<tr class="differs"><th scope="row">[a-z]*' dom.html | wc -l)" -ge 1 ] ||
     fail "the keys that differ are not marked"
+
+# A long run: few points in the file, and none of the extremes lost.
+cp -r runs/a long
+{
+    head -n 1 runs/a/metrics.jsonl
+    awk 'BEGIN {
+        for (i = 1; i <= 100000; i++)
+            printf "{\"event\":\"step\",\"step\":%d,\"wall_seconds\":%.2f,\"train_loss\":%s,\"lr\":0.1}\n", i,
+                i / 100, i == 54321 ? "77.5" : 1 + i % 7 / 10
+    }'
+} >long/metrics.jsonl
+"$program" report long -o long.html --samples 0 --quiet
+[ "$(wc -c <long.html)" -lt 5242880 ] || fail "a run of 100,000 points has more than 5 MiB"
+grep -q '77.5' long.html || fail "the highest of 100,000 points is not in the page"
+grep -q '"points_of":100000' long.html || fail "the page does not say how many points there were"
