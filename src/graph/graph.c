@@ -260,6 +260,16 @@ void co_graph_transpose(co_graph *graph)
     graph->param[graph->node[graph->n_node - 1].param[0]].transposed = true;
 }
 
+co_status co_graph_name_param(co_graph *graph, int k, const char *name, int ones)
+{
+    co_param *param = &graph->param[graph->node[graph->n_node - 1].param[k]];
+
+    param->name = co_arena_strdup(graph->arena, name);
+    param->named = true;
+    param->ones = ones;
+    return param->name ? CO_OK : CO_E_NOMEM;
+}
+
 co_status co_graph_add_loss(int *out, co_graph *graph, const co_op *op, const char *name,
                             const void *attr, int output)
 {

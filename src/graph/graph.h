@@ -21,6 +21,8 @@ typedef struct co_param {
     const char *alias; /* its name in files of earlier releases, or others; NULL: no other */
     const char *copy;  /* where tied: the name under which files may have it again; else NULL */
     bool transposed;   /* a matrix (out, in) that files have as (in, out); see stored.h */
+    bool named;        /* its name is its own, not that of its layer and the op's for it */
+    int ones;          /* dimensions of 1 that files have before its own */
     co_param_spec spec;
     int owner;     /* the first node that has it, which places it */
     size_t offset; /* in the store's param and grad arrays, or in its buffer array */
@@ -96,6 +98,10 @@ void co_graph_end_block(co_graph *graph);
 
 /* Files have the first parameter of the last node, a matrix, transposed. */
 void co_graph_transpose(co_graph *graph);
+
+/* Parameter k of the last node has another name than that of the node and its own, and in files
+   `ones` dimensions of 1 before its own. */
+co_status co_graph_name_param(co_graph *graph, int k, const char *name, int ones);
 
 /* Append the loss: var `output` becomes the graph's output, and what `op` compares it with becomes
    one more input (co_op.target). *out is the loss of each sample. */

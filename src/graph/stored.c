@@ -1,4 +1,5 @@
-/* stored.c - parameters as files of weights have them: the same values, or a matrix transposed. */
+/* stored.c - parameters as files of weights have them: the same values, or a matrix transposed;
+   with the same shape, or dimensions of 1 before it. */
 #include "graph/stored.h"
 
 #include <string.h>
@@ -12,6 +13,10 @@ co_shape co_param_stored_shape(const co_param *param)
     if (param->transposed) {
         shape.dim[0] = param->spec.shape.dim[1];
         shape.dim[1] = param->spec.shape.dim[0];
+    }
+    for (int i = 0; i < param->ones; i++) {
+        memmove(shape.dim + 1, shape.dim, (size_t)shape.ndim++ * sizeof(shape.dim[0]));
+        shape.dim[0] = 1;
     }
     return shape;
 }

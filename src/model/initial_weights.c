@@ -28,7 +28,8 @@ static bool init_is_below(const char *parameter, const char *layer)
 {
     const size_t n = strlen(layer);
 
-    return parameter && strncmp(parameter, layer, n) == 0 && parameter[n] == '.';
+    return parameter && strncmp(parameter, layer, n) == 0 &&
+           (parameter[n] == '.' || parameter[n] == '\0');
 }
 
 /* The layer's name, of which `name` may be an alias; NULL: no such layer. */

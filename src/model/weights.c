@@ -178,7 +178,8 @@ static void weights_compare(weights_report *report, const co_named_tensor *tenso
         weights_add(report, WEIGHTS_SHAPE, param->name, detail);
         if (!report->layer[0])
             snprintf(report->layer, sizeof(report->layer), "%.*s",
-                     (int)strlen(param->name) - (int)strlen(param->spec.name) - 1, param->name);
+                     (int)(strlen(param->name) - (param->named ? 0 : strlen(param->spec.name) + 1)),
+                     param->name);
     } else if (tensor->dtype != CO_F32 && tensor->dtype != CO_F64) {
         snprintf(detail, sizeof(detail), " %s", co_dtype_name(tensor->dtype));
         weights_add(report, WEIGHTS_TYPE, param->name, detail);

@@ -112,6 +112,12 @@ co_status co_build(co_builder *b, const char *op, const char *name, const char *
     return builder_append(&b->x, b, found, name, value, &b->x, NULL);
 }
 
+co_status co_build_name_param(co_builder *b, int k, const char *name, int ones)
+{
+    CO_TRY(builder_prefix(&name, b));
+    return co_graph_name_param(b->graph, k, name, ones);
+}
+
 co_status co_build_from(co_builder *b, const char *op, const char *name, const int *in)
 {
     const co_op *found;

@@ -32,6 +32,9 @@ co_status co_build_begin_block(co_builder *b, const char *prefix, ...)
 void co_build_end_block(co_builder *b);
 /* The current tensor is the sum of itself and `other`, an earlier value of b->x. */
 co_status co_build_add(co_builder *b, int other);
+/* Parameter k of the last layer has the name `name` in place of LAYER.weight and the like, and in
+   files `ones` dimensions of 1 before its own. */
+co_status co_build_name_param(co_builder *b, int k, const char *name, int ones);
 /* An op of several earlier values of b->x, without attributes: co_build_from(b, "mul", "gate", in).
    It is the current tensor. */
 co_status co_build_from(co_builder *b, const char *op, const char *name, const int *in);
@@ -66,7 +69,8 @@ extern const co_model_ops co_model_mnist_net, co_model_lenet5, co_model_mlp, co_
     co_model_mnist_example, co_model_resnet9, co_model_resnet9_wide, co_model_resnet18,
     co_model_resnet34, co_model_resnet50, co_model_resnet101, co_model_resnet152, co_model_alexnet,
     co_model_vgg11, co_model_vgg13, co_model_vgg16, co_model_vgg19, co_model_vgg11_bn,
-    co_model_vgg13_bn, co_model_vgg16_bn, co_model_vgg19_bn, co_model_gpt2, co_model_llama;
+    co_model_vgg13_bn, co_model_vgg16_bn, co_model_vgg19_bn, co_model_gpt2, co_model_llama,
+    co_model_vit_s16;
 /* classes: common to every model; the data's unless given. */
 extern const co_key co_model_common_keys[];
 extern const co_plugins co_model_plugins;

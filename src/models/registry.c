@@ -27,6 +27,7 @@ const co_model_ops *const co_models[] = {
     &co_model_vgg19_bn,
     &co_model_gpt2,
     &co_model_llama,
+    &co_model_vit_s16,
     NULL,
 };
 

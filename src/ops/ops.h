@@ -146,6 +146,9 @@ typedef struct co_scale_attr {
 /* silu: out = in / (1 + exp(-in)) (Elfwing et al., arXiv:1702.03118). mul: the product of two
    inputs of one shape. concat: three inputs (N, T, A), (N, T, B), (N, T, C) to rows of A + B + C.
    No attributes. */
+/* patches: in (N, C, H, W), out (N, H W, C). class_token: in (N, T, F), weight (F), out
+   (N, T + 1, F), whose first rows are the weight. first: in (N, T, F), out (N, F). No attributes.
+ */
 /* relu, add (two inputs of one shape), flatten ((N, ...) -> (N, F)), log_softmax (over F of
    (N, F)): no attributes. */
 

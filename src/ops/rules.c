@@ -122,10 +122,16 @@ co_status rules_shape_pool(co_shape *out, const co_shape *in, const void *attr)
 
 /* (He et al., arXiv:1502.01852) for the two that are called kaiming; the default is theirs with a
    negative slope of sqrt(5), which PyTorch starts layers with. */
-enum { WEIGHT_DEFAULT, WEIGHT_KAIMING_NORMAL, WEIGHT_KAIMING_UNIFORM, WEIGHT_NORMAL };
+enum {
+    WEIGHT_DEFAULT,
+    WEIGHT_KAIMING_NORMAL,
+    WEIGHT_KAIMING_UNIFORM,
+    WEIGHT_NORMAL,
+    WEIGHT_XAVIER
+};
 enum { BIAS_DEFAULT, BIAS_ZERO, BIAS_KAIMING_UNIFORM };
-const char *const rules_weight_inits[] = {"default", "kaiming_normal", "kaiming_uniform", "normal",
-                                          NULL};
+const char *const rules_weight_inits[] = {"default", "kaiming_normal", "kaiming_uniform",
+                                          "normal",  "xavier_uniform", NULL};
 const char *const rules_bias_inits[] = {"default", "zero", "kaiming_uniform", NULL};
 
 int rules_init_params(co_param_spec *out, const co_shape *weight, bool bias,
@@ -138,6 +144,7 @@ int rules_init_params(co_param_spec *out, const co_shape *weight, bool bias,
         [WEIGHT_KAIMING_NORMAL] = sqrt(2 / fan_out),
         [WEIGHT_KAIMING_UNIFORM] = sqrt(6 / fan_in),
         [WEIGHT_NORMAL] = init->std,
+        [WEIGHT_XAVIER] = sqrt(6 / (fan_in + fan_out)),
     };
     const double bias_scale[] = {
         [BIAS_DEFAULT] = 1 / sqrt(fan_in),

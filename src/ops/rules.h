@@ -56,7 +56,8 @@ co_status rules_shape_pool(co_shape *out, const co_shape *in, const void *attr);
      .fallback = "default",                                                                        \
      .choices = rules_weight_inits,                                                                \
      .help = "initial weights: default U(+-1/sqrt(fan_in)), kaiming_normal N(0, 2/fan_out), "      \
-             "kaiming_uniform U(+-sqrt(6/fan_in)), normal N(0, init_std^2)"},                      \
+             "kaiming_uniform U(+-sqrt(6/fan_in)), normal N(0, init_std^2), xavier_uniform "       \
+             "U(+-sqrt(6/(fan_in + fan_out)))"},                                                   \
         {.name = "init_std",                                                                       \
          .type = CO_KEY_REAL,                                                                      \
          .offset = offsetof(attr, init.std),                                                       \

@@ -48,6 +48,7 @@ static const struct {
     {"resnet50-imagenet", 0, false},
     {"shakespeare-char", 0, false},
     {"shakespeare-llama", 0, false},
+    {"vit-cifar10", 0, false},
 };
 
 /* Large enough for every network; the residual ones take long anyway. */
@@ -74,9 +75,9 @@ static bool configs_is(const char *name, const char *kind)
 /* In place of a config's data. */
 static const char *configs_data(const char *name)
 {
-    return configs_is(name, "resnet")        ? CONFIGS_COLOR
-           : configs_is(name, "shakespeare") ? CONFIGS_TOKENS
-                                             : CONFIGS_SYNTHETIC;
+    return configs_is(name, "resnet") || configs_is(name, "vit") ? CONFIGS_COLOR
+           : configs_is(name, "shakespeare")                     ? CONFIGS_TOKENS
+                                                                 : CONFIGS_SYNTHETIC;
 }
 
 static void configs_all_of_them_run(void **state)

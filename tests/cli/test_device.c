@@ -43,13 +43,20 @@
     "log_every: 1\n"                                                                               \
     "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
 
-#define DEVICE_LANGUAGE                                                                            \
-    "model: {name: gpt2, layers: 1, heads: 2, width: 8}\n"                                         \
+#define DEVICE_TEXT                                                                                \
     "data: {name: text, path: text.txt, context: 19}\n"                                            \
     "batch: 4\n"                                                                                   \
     "max_steps: 6\n"                                                                               \
     "log_every: 1\n"                                                                               \
     "optimizer: {name: adamw, lr: 1e-2}\n"
+
+/* gpt2, and the same with another model. */
+static const char *const device_transformers[] = {
+    "train text.yaml",
+    "train text.yaml -s model={name:llama,layers:1,heads:2,kv_heads:1,width:8}",
+    "train text.yaml -s model={name:vit-s16,layers:1,heads:2,width:8,patch:4} "
+    "-s data={name:synthetic,shape:[3,8,12],classes:10,samples:48}",
+};
 
 /* Of losses, with other orders of addition. */
 #define DEVICE_TOLERANCE 1e-4
@@ -153,15 +160,21 @@ static void device_training_agrees_with_cpu(void **state)
 }
 
 /* Sequences whose last is shorter than the others, and labels that do not count. */
-static void device_language_model_agrees_with_cpu(void **state)
+static void device_transformers_agree_with_cpu(void **state)
 {
     (void)state;
     device_need();
-    program_assert_success(program_line("train text.yaml --quiet --run-dir cpu"));
-    check_used(device_run("STANDIN_GPUS=1", "train text.yaml -s device=cuda --run-dir gpu"));
-    check_like("gpu", "cpu");
-    program_remove("cpu");
-    program_remove("gpu");
+    for (size_t i = 0; i < sizeof(device_transformers) / sizeof(device_transformers[0]); i++) {
+        char line[512];
+
+        snprintf(line, sizeof(line), "%s --quiet --run-dir cpu", device_transformers[i]);
+        program_assert_success(program_line(line));
+        snprintf(line, sizeof(line), "%s -s device=cuda --run-dir gpu", device_transformers[i]);
+        check_used(device_run("STANDIN_GPUS=1", line));
+        check_like("gpu", "cpu");
+        program_remove("cpu");
+        program_remove("gpu");
+    }
 }
 
 /* Of 8 steps most are replayed, unless the config wants none to be. */
@@ -447,7 +460,8 @@ static int device_setup(void **state)
     for (int i = 0; i < 12; i++)
         strcat(text, "the quick brown fox jumps over a lazy dog, and\n");
     program_write_text("text.txt", text);
-    program_write_text("text.yaml", DEVICE_LANGUAGE);
+    program_write_text("text.yaml",
+                       "model: {name: gpt2, layers: 1, heads: 2, width: 8}\n" DEVICE_TEXT);
     program_write_text("good.yaml", DEVICE_CONFIG);
     program_write_text("small.yaml", DEVICE_SMALL);
     return 0;
@@ -457,13 +471,13 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest own[] = {
         cmocka_unit_test(device_training_agrees_with_cpu),
-        cmocka_unit_test(device_language_model_agrees_with_cpu),
+        cmocka_unit_test(device_transformers_agree_with_cpu),
         cmocka_unit_test(device_graph_of_a_step_has_its_bits),
         cmocka_unit_test(device_is_another_after_resume),
     };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_training_agrees_with_cpu),
-        cmocka_unit_test(device_language_model_agrees_with_cpu),
+        cmocka_unit_test(device_transformers_agree_with_cpu),
         cmocka_unit_test(device_graph_of_a_step_has_its_bits),
         cmocka_unit_test(device_is_another_after_resume),
         cmocka_unit_test(device_of_each_rank_trains_as_one),

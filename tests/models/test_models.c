@@ -3,17 +3,11 @@
 
 #include <math.h>
 
+#include "transformers.h"
+
 static const co_shape mnist = {3, {1, 28, 28}}, padded = {3, {1, 32, 32}}, color = {3, {3, 8, 8}};
 static const co_shape tokens = {1, {8}}, tokens_1024 = {1, {1024}};
 static const co_shape cifar = {3, {3, 32, 32}}, imagenet = {3, {3, 224, 224}};
-
-typedef struct tensor {
-    const char *name;
-    co_shape shape;
-    bool buffer;
-} tensor;
-
-#define MORE "..." /* ends a list of only the first tensors */
 
 static const tensor mnist_net[] = {
     {"conv1.weight", {4, {10, 1, 5, 5}}, false},
@@ -80,44 +74,6 @@ static const tensor mlp_two[] = {
     {"fc2.bias", {1, {16}}, false},
     {"fc3.weight", {2, {4, 16}}, false},
     {"fc3.bias", {1, {4}}, false},
-    {NULL, {0}, false},
-};
-
-/* Of transformers' GPT2Model, whose linear layers are Conv1D, (in, out). */
-static const tensor gpt2_first[] = {
-    {"wte.weight", {2, {50, 12}}, false},
-    {"wpe.weight", {2, {8, 12}}, false},
-    {"h.0.ln_1.weight", {1, {12}}, false},
-    {"h.0.ln_1.bias", {1, {12}}, false},
-    {"h.0.attn.c_attn.weight", {2, {36, 12}}, false},
-    {"h.0.attn.c_attn.bias", {1, {36}}, false},
-    {"h.0.attn.c_proj.weight", {2, {12, 12}}, false},
-    {"h.0.attn.c_proj.bias", {1, {12}}, false},
-    {"h.0.ln_2.weight", {1, {12}}, false},
-    {"h.0.ln_2.bias", {1, {12}}, false},
-    {"h.0.mlp.c_fc.weight", {2, {48, 12}}, false},
-    {"h.0.mlp.c_fc.bias", {1, {48}}, false},
-    {"h.0.mlp.c_proj.weight", {2, {12, 48}}, false},
-    {"h.0.mlp.c_proj.bias", {1, {12}}, false},
-    {"ln_f.weight", {1, {12}}, false},
-    {"ln_f.bias", {1, {12}}, false},
-    {NULL, {0}, false},
-};
-
-/* Of transformers' LlamaForCausalLM. */
-static const tensor llama_first[] = {
-    {"model.embed_tokens.weight", {2, {50, 24}}, false},
-    {"model.layers.0.input_layernorm.weight", {1, {24}}, false},
-    {"model.layers.0.self_attn.q_proj.weight", {2, {24, 24}}, false},
-    {"model.layers.0.self_attn.k_proj.weight", {2, {12, 24}}, false},
-    {"model.layers.0.self_attn.v_proj.weight", {2, {12, 24}}, false},
-    {"model.layers.0.self_attn.o_proj.weight", {2, {24, 24}}, false},
-    {"model.layers.0.post_attention_layernorm.weight", {1, {24}}, false},
-    {"model.layers.0.mlp.gate_proj.weight", {2, {64, 24}}, false},
-    {"model.layers.0.mlp.up_proj.weight", {2, {64, 24}}, false},
-    {"model.layers.0.mlp.down_proj.weight", {2, {24, 64}}, false},
-    {"model.norm.weight", {1, {24}}, false},
-    {"lm_head.weight", {2, {50, 24}}, false},
     {NULL, {0}, false},
 };
 
@@ -203,6 +159,11 @@ static const struct {
      &tokens_1024, 32000, "cross_entropy", 1100048384, NULL},
     {"model: {name: llama, layers: 1, heads: 4, width: 24, tie: true, vocab: 60}", &tokens, 50,
      "cross_entropy", 60 * 24 + 3 * 24 + 24 * (96 + 3 * 64), NULL},
+    {"model: {name: vit-s16, layers: 1, heads: 3, width: 12, hidden: 20, patch: 4}", &color, 5,
+     "cross_entropy", 13 * 5 + 12 * (48 + 1 + 5 + 6 + 36 + 12 + 20 + 20) + 60 + 20 + 12, vit_first},
+    {"model: vit-s16", &imagenet, 1000, "cross_entropy", 22050664, NULL},
+    {"model: {name: vit-s16, heads: 12, width: 768}", &imagenet, 1000, "cross_entropy", 86567656,
+     NULL},
     {"model: gpt2", &tokens_1024, 50257, "cross_entropy", 124439808, NULL},
     {"model: {name: gpt2, layers: 1, heads: 3, width: 12, context: 9, vocab: 60, tie: false}",
      &tokens, 50, "cross_entropy",
@@ -356,6 +317,16 @@ static const struct {
      {1, {8}},
      10,
      "net.yaml:1:8: model gpt2: 5 heads do not divide the width of 768"},
+    {"model: {name: vit-s16, heads: 5}",
+     {3, {3, 32, 32}},
+     10,
+     "net.yaml:1:8: model vit-s16: 5 heads do not divide the width of 384"},
+    {"model: vit-s16",
+     {3, {3, 32, 40}},
+     10,
+     "net.yaml:1:8: model vit-s16: patches of 16 do not divide images of 32x40; set `patch`, or "
+     "the data's `resize`"},
+    {"model: vit-s16", {1, {8}}, 10, "net.yaml:1:8: model vit-s16: takes images (C, H, W)"},
     {"model: {name: llama, heads: 4, width: 36}",
      {1, {8}},
      10,

@@ -75,6 +75,10 @@ def concat(x, p):
     return torch.cat([F.linear(x, p[0], p[1]), x, x], 2)
 
 
+def class_token(x, p):
+    return torch.cat([p[0].expand(x.shape[0], 1, -1), x], 1)
+
+
 def embedding(x, p, b, train):
     """x: tokens (N, T)"""
     return F.embedding(x, p[0])
@@ -156,6 +160,10 @@ SEQUENCES = [
     ("mul", "keep; linear {out: 3}; mul", 2, (3,), [(3, 3), (3,)], [],
      plain(lambda x, p: x * F.linear(x, p[0], p[1])), None),
     ("concat", "keep; linear {out: 1}; concat", 2, (2, 2), [(1, 2), (1,)], [], plain(concat), None),
+    ("patches", "patches", 2, (3, 2, 3), [], [], plain(lambda x, p: x.flatten(2).transpose(1, 2)),
+     None),
+    ("class_token", "class_token", 2, (3, 4), [(4,)], [], plain(class_token), None),
+    ("first", "first", 2, (3, 4), [], [], plain(lambda x, p: x[:, 0]), None),
     ("embedding", "embedding {vocab: 5, out: 3}", 2, (4,), [(5, 3)], [],
      embedding, None),
     ("positions", "positions {length: 4}", 2, (3, 2), [(4, 2)], [],

@@ -76,7 +76,7 @@ def plain():
     names = re.findall(r"^(\w+) .*$(?!\n )", run(COHORT, "list", "ops"), re.MULTILINE)
     layers = ["flatten"]
     for name in names:
-        if name not in ("add", "mul", "concat", *map(str, ODD)) and not name.endswith(("_loss", "cross_entropy")):
+        if name not in ("add", "mul", "concat", "patches", "class_token", "first", *map(str, ODD)) and not name.endswith(("_loss", "cross_entropy")):
             layers += [{"linear": {"out": 16}}, name]
     return layers + [{"linear": {"out": 6}}]
 
@@ -97,6 +97,7 @@ CASES = [
     ("llama", {"name": "llama", "layers": 2, "heads": 4, "kv_heads": 2, "width": 32}, [11], 23),
     ("llama-tied", {"name": "llama", "layers": 1, "heads": 2, "width": 16, "theta": 100, "tie": True,
                     "hidden": 20}, [7], 12),
+    ("vit", {"name": "vit-s16", "layers": 2, "heads": 2, "width": 16, "patch": 4}, [3, 12, 8], 7),
     ("mnist-example", "mnist-example", [1, 28, 28], 10),
     ("resnet9", "resnet9", [3, 32, 32], 10),
     ("resnet9-wide", "resnet9-wide", [3, 32, 32], 10),

@@ -39,15 +39,20 @@ static const char config[] =
 
 static int runs;
 
-static void train(co_train_summary *out, int ranks, const char *const *set)
+static void train_text(co_train_summary *out, const char *text, int ranks, const char *const *set)
 {
     char run_dir[256];
     co_train_options options = {
-        .config_text = config, .set = set, .ranks = ranks, .run_dir = run_dir, .quiet = true};
+        .config_text = text, .set = set, .ranks = ranks, .run_dir = run_dir, .quiet = true};
 
     snprintf(run_dir, sizeof(run_dir), "%s/run-%d", folder, runs++);
     if (co_train(out, &options) != CO_OK)
         fail_msg("%d ranks: %s", ranks, co_error_message());
+}
+
+static void train(co_train_summary *out, int ranks, const char *const *set)
+{
+    train_text(out, config, ranks, set);
 }
 
 static void assert_same_run(const co_train_summary *a, const co_train_summary *b)
@@ -59,6 +64,23 @@ static void assert_same_run(const co_train_summary *a, const co_train_summary *b
     assert_memory_equal(&a->test_accuracy, &b->test_accuracy, sizeof(double));
     assert_int_equal(a->steps, b->steps);
 }
+
+/* Every layer of the transformers, and clipping. */
+static const char *const transformers[] = {
+    "model: {name: gpt2, layers: 2, heads: 2, width: 16, dropout: 0.1}\n"
+    "data: {name: synthetic-tokens, context: 12, vocabulary: 23, samples: 37, test_samples: 9}\n",
+    "model: {name: llama, layers: 2, heads: 4, kv_heads: 2, width: 16}\n"
+    "data: {name: synthetic-tokens, context: 12, vocabulary: 23, samples: 37, test_samples: 9}\n",
+    "model: {name: vit-s16, layers: 2, heads: 2, width: 16, patch: 4, dropout: 0.1}\n"
+    "data: {name: synthetic, shape: [3, 12, 8], classes: 5, samples: 37, test_samples: 9}\n",
+};
+
+#define TRANSFORMERS_TRAINING                                                                      \
+    "batch: 10\n"                                                                                  \
+    "shards: 5\n"                                                                                  \
+    "epochs: 2\n"                                                                                  \
+    "optimizer: {name: adamw, lr: 0.01}\n"                                                         \
+    "clip: {norm: 1.0}\n"
 
 /* Runs on each number of `ranks` (ends with 0) equal the run on one rank. */
 static void assert_same_for(const int *ranks, const char *const *set)
@@ -78,6 +100,26 @@ static void shards_on_any_ranks_give_same_bits(void **state)
 
     (void)state;
     assert_same_for(ranks, NULL);
+}
+
+static void shards_of_transformers_give_same_bits(void **state)
+{
+    static const char *const recompute[] = {"recompute=true", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(transformers) / sizeof(transformers[0]); i++) {
+        co_train_summary one, many;
+        char text[512];
+
+        snprintf(text, sizeof(text), "%s%s", transformers[i], TRANSFORMERS_TRAINING);
+        train_text(&one, text, 1, NULL);
+        for (int ranks = 2; ranks <= 4; ranks++) {
+            train_text(&many, text, ranks, NULL);
+            assert_same_run(&one, &many);
+        }
+        train_text(&many, text, 2, recompute);
+        assert_same_run(&one, &many);
+    }
 }
 
 static void shards_any_number_on_any_ranks_give_same_bits(void **state)
@@ -157,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shards_on_any_ranks_give_same_bits),
+        cmocka_unit_test(shards_of_transformers_give_same_bits),
         cmocka_unit_test(shards_any_number_on_any_ranks_give_same_bits),
         cmocka_unit_test(shards_with_other_options_give_same_bits),
         cmocka_unit_test(shards_other_number_gives_other_bits),

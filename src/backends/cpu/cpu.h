@@ -66,6 +66,6 @@ extern const co_kernel co_cpu_direct_conv, co_cpu_linear_half, co_cpu_linear_any
     co_cpu_layernorm, co_cpu_attention, co_cpu_gelu, co_cpu_embedding, co_cpu_positions,
     co_cpu_tanh, co_cpu_scale, co_cpu_nll_loss, co_cpu_cross_entropy, co_cpu_mse_loss,
     co_cpu_l1_loss, co_cpu_bce_with_logits_loss, co_cpu_rmsnorm, co_cpu_silu, co_cpu_mul,
-    co_cpu_concat, co_cpu_rotary;
+    co_cpu_concat, co_cpu_rotary, co_cpu_patches, co_cpu_class_token, co_cpu_first;
 
 #endif

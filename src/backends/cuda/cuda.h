@@ -86,6 +86,9 @@ extern const co_kernel co_cuda_unpack;
     X(embedding)                                                                                   \
     X(positions)                                                                                   \
     X(rotary)                                                                                      \
+    X(patches)                                                                                     \
+    X(class_token)                                                                                 \
+    X(first)                                                                                       \
     X(relu)                                                                                        \
     X(gelu)                                                                                        \
     X(silu)                                                                                        \

@@ -108,6 +108,7 @@
     X(embedding, positions_backward)                                                               \
     X(heads, heads_move)                                                                           \
     X(heads, heads_rotate)                                                                         \
+    X(heads, heads_pad)                                                                            \
     X(rows, rows_mean)                                                                             \
     X(count, count_right)                                                                          \
     X(count, count_loss)                                                                           \

@@ -1,5 +1,5 @@
 /*
- * heads.cu - queries, keys and values of attention: put into one row, and rotated by positions.
+ * heads.cu - rows of sequences, queries, keys and values among them: put together and rotated.
  * src/backends/ref has the equations.
  */
 #include "kernels/cuda/heads.h"
@@ -17,6 +17,16 @@ KERNEL(heads_move, cuda_move)
         const size_t row = i / arg.width, at = i % arg.width;
 
         arg.out[row * arg.out_step + at] = arg.x[row * arg.step + at];
+    }
+}
+
+KERNEL(heads_pad, cuda_move)
+{
+    EACH(i, (size_t)arg.rows * arg.out_step)
+    {
+        const size_t row = i / arg.out_step, at = i % arg.out_step;
+
+        arg.out[i] = at < arg.width ? arg.x[row * arg.step + at] : 0;
     }
 }
 

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* `width` numbers of each row; those of neighbouring rows are a step apart. */
+/* `width` numbers of each row; those of neighbouring rows are a step apart. heads_pad: zeros from
+   there to the next row. */
 typedef struct cuda_move {
     float *out;
     const float *x;
