@@ -31,5 +31,7 @@ void gemm_backward(const gemm *self, const co_call *call, const gemm_backward_fr
 /* Whether a layer in floats is faster with these loops than with oneDNN's kernels; a sample is a
    row of the input. */
 bool linear_suits(int64_t samples, int64_t in, int64_t out, const char **why);
+/* Whether it is faster still as products in blocks (linear_sequences.c). */
+bool linear_suits_blocks(int64_t samples, int64_t in, int64_t out);
 
 #endif

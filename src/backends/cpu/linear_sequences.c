@@ -1,8 +1,9 @@
 /*
- * linear_sequences.c - linear layers over sequences of rows, which are many: products of matrices
- * in blocks, forward and backward.
+ * linear_sequences.c - linear layers over sequences of rows, which are many, and large ones with
+ * many samples: products of matrices in blocks, forward and backward.
  */
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/linear.h"
 #include "backends/cpu/product.h"
 
 #define LINEAR_ROWS 32 /* with fewer, packing the weight takes longer than the product saves */
@@ -27,13 +28,15 @@ static linear_size linear_measure(const co_call *call)
 
 static bool linear_supports(const co_call *call, const char **why)
 {
+    const linear_size size = linear_measure(call);
+
     if (!cpu_takes_floats(call, why))
         return false;
-    *why = "its input is no sequence of rows";
-    if (call->in[0]->shape.ndim < 3)
+    *why = "its input is no sequence of rows, and its samples or its weight are not worth packing";
+    if (call->in[0]->shape.ndim < 3 && !linear_suits_blocks(size.n, size.in, size.out))
         return false;
     *why = "its rows are few";
-    if (linear_measure(call).n < LINEAR_ROWS)
+    if (size.n < LINEAR_ROWS)
         return false;
     *why = "this CPU has no AVX2";
     return KERNELS_CHOOSE(gemm_loops, NULL) != NULL;
