@@ -29,6 +29,12 @@ if [ -d "$data" ]; then
     mkdir "$folder/shared"
     ln -s "$(cd "$data" && pwd)" "$folder/shared/data"
 fi
+# The sets that configs name, where a user has them.
+export XDG_DATA_HOME="$folder/sets"
+mkdir -p "$XDG_DATA_HOME/cohort"
+for name in mnist cifar10; do
+    [ ! -d "$folder/shared/data/$name" ] || ln -s "$folder/shared/data/$name" "$XDG_DATA_HOME/cohort/$name"
+done
 
 # blocks/N: the lines of each block that is a session; blocks/N.at: its first line, and its comment
 awk -v to="$folder/blocks/" '
