@@ -43,20 +43,19 @@
     "log_every: 1\n"                                                                               \
     "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
 
+#define DEVICE_VIT                                                                                 \
+    "model: {name: vit-s16, layers: 1, heads: 2, width: 8, patch: 4}\n"                            \
+    "data: {name: synthetic, shape: [3, 8, 12], classes: 10, samples: 48}\n"                       \
+    "batch: 4\n"                                                                                   \
+    "max_steps: 6\n"                                                                               \
+    "log_every: 1\n"
+
 #define DEVICE_TEXT                                                                                \
     "data: {name: text, path: text.txt, context: 19}\n"                                            \
     "batch: 4\n"                                                                                   \
     "max_steps: 6\n"                                                                               \
     "log_every: 1\n"                                                                               \
     "optimizer: {name: adamw, lr: 1e-2}\n"
-
-/* gpt2, and the same with another model. */
-static const char *const device_transformers[] = {
-    "train text.yaml",
-    "train text.yaml -s model={name:llama,layers:1,heads:2,kv_heads:1,width:8}",
-    "train text.yaml -s model={name:vit-s16,layers:1,heads:2,width:8,patch:4} "
-    "-s data={name:synthetic,shape:[3,8,12],classes:10,samples:48}",
-};
 
 /* Of losses, with other orders of addition. */
 #define DEVICE_TOLERANCE 1e-4
@@ -137,26 +136,26 @@ static void check_like(const char *got, const char *want)
                      want, device_figure(want, names[i]));
 }
 
+static void check_trains_alike(const char *words)
+{
+    char line[512];
+
+    snprintf(line, sizeof(line), "train %s --quiet --run-dir cpu", words);
+    program_assert_success(program_line(line));
+    snprintf(line, sizeof(line), "train %s -s device=cuda --run-dir gpu", words);
+    check_used(device_run("STANDIN_GPUS=1", line));
+    check_like("gpu", "cpu");
+    program_remove("cpu");
+    program_remove("gpu");
+}
+
 static void device_training_agrees_with_cpu(void **state)
 {
-    static const char *const nets[] = {"model=mnist-net", "model=lenet5", "model=psgd-cnn"};
-    char line[256];
-
     (void)state;
     device_need();
-    for (size_t i = 0; i < sizeof(nets) / sizeof(nets[0]); i++) {
-        const char *shape = strstr(nets[i], "psgd") ? "data.shape=[1,32,32]" : "epochs=2";
-
-        snprintf(line, sizeof(line), "train good.yaml --quiet -s %s -s %s --run-dir cpu", nets[i],
-                 shape);
-        program_assert_success(program_line(line));
-        snprintf(line, sizeof(line), "train good.yaml -s %s -s %s -s device=cuda --run-dir gpu",
-                 nets[i], shape);
-        check_used(device_run("STANDIN_GPUS=1", line));
-        check_like("gpu", "cpu");
-        program_remove("cpu");
-        program_remove("gpu");
-    }
+    check_trains_alike("good.yaml");
+    check_trains_alike("good.yaml -s model=lenet5");
+    check_trains_alike("good.yaml -s model=psgd-cnn -s data.shape=[1,32,32]");
 }
 
 /* Sequences whose last is shorter than the others, and labels that do not count. */
@@ -164,17 +163,9 @@ static void device_transformers_agree_with_cpu(void **state)
 {
     (void)state;
     device_need();
-    for (size_t i = 0; i < sizeof(device_transformers) / sizeof(device_transformers[0]); i++) {
-        char line[512];
-
-        snprintf(line, sizeof(line), "%s --quiet --run-dir cpu", device_transformers[i]);
-        program_assert_success(program_line(line));
-        snprintf(line, sizeof(line), "%s -s device=cuda --run-dir gpu", device_transformers[i]);
-        check_used(device_run("STANDIN_GPUS=1", line));
-        check_like("gpu", "cpu");
-        program_remove("cpu");
-        program_remove("gpu");
-    }
+    check_trains_alike("text.yaml");
+    check_trains_alike("text.yaml -s model.name=llama -s model.kv_heads=1");
+    check_trains_alike("vit.yaml");
 }
 
 /* Of 8 steps most are replayed, unless the config wants none to be. */
@@ -462,6 +453,7 @@ static int device_setup(void **state)
     program_write_text("text.txt", text);
     program_write_text("text.yaml",
                        "model: {name: gpt2, layers: 1, heads: 2, width: 8}\n" DEVICE_TEXT);
+    program_write_text("vit.yaml", DEVICE_VIT);
     program_write_text("good.yaml", DEVICE_CONFIG);
     program_write_text("small.yaml", DEVICE_SMALL);
     return 0;
