@@ -278,10 +278,16 @@ static bool nobody_left(void)
 
 static bool folder_is_clean(const fault_run *r)
 {
-    static const char *const known[] = {
-        "config.yaml", "metrics.jsonl", "summary.json", "final.safetensors",
-        "checkpoints", "lock",          ".lock",        ".",
-        ".."};
+    static const char *const known[] = {"config.yaml",
+                                        "data.json",
+                                        "metrics.jsonl",
+                                        "summary.json",
+                                        "final.safetensors",
+                                        "checkpoints",
+                                        "lock",
+                                        ".lock",
+                                        ".",
+                                        ".."};
     char path[80];
     bool clean = true;
     struct dirent *entry;

@@ -39,8 +39,8 @@ static const char config[] = "layers:\n"
    unfinished checkpoint, since a rank that outlives its peer is ended at any point. */
 static void remove_run(const char *run_dir, int ranks)
 {
-    static const char *const files[] = {"config.yaml", "metrics.jsonl", "final.safetensors",
-                                        "summary.json"};
+    static const char *const files[] = {"config.yaml", "data.json", "metrics.jsonl",
+                                        "final.safetensors", "summary.json"};
     char path[300];
 
     /* incomplete checkpoints would remain, and rmdir fail */

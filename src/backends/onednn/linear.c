@@ -2,8 +2,11 @@
  * linear.c - matrix product by oneDNN's inner product; backward by loops of our own where those are
  * faster.
  */
+#include <string.h>
+
 #include "backends/cpu/linear.h"
 #include "backends/onednn/onednn.h"
+#include "core/isa.h"
 
 typedef struct linear {
     onednn_self base;
@@ -18,6 +21,16 @@ static bool linear_supports(const co_call *call, const char **why)
         return false;
     *why = "it takes rows, and no sequences of rows";
     return call->in[0]->shape.ndim == 2;
+}
+
+/* Whether the number of threads changes bits: below AVX-512 oneDNN 2.6's inner products by its gemm
+   cut sums into parts, by threads. */
+static bool linear_is_cut_by_threads(const_dnnl_primitive_desc_t pd)
+{
+    const char *name = "";
+
+    dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+    return !co_isa_has(CO_ISA_AVX512) && strstr(name, "gemm:jit");
 }
 
 static co_status linear_plan_product(co_call *call)
@@ -35,6 +48,7 @@ static co_status linear_plan_product(co_call *call)
         onednn_any(self, call->in[0]->dtype, 2, call->param[0].shape.dim), bias.md,
         onednn_any_of(self, call->out[0]), self->attr);
     CO_TRY(onednn_described(self, st, &self->forward_pd));
+    self->small = self->small || linear_is_cut_by_threads(self->forward_pd);
     onednn_set_format(self, call->out[0], onednn_chosen(self->forward_pd, DNNL_ARG_DST));
     dst = onednn_tensor(self, call->out[0]);
     CO_TRY(

@@ -56,9 +56,9 @@ typedef struct onednn_self {
     co_call *call;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    dnnl_primitive_attr_t attr;       /* scratchpads are ours */
-    bool small;                       /* synchronizing threads would take longer than computing */
-    onednn_descs descs;               /* all that the call's plans have described */
+    dnnl_primitive_attr_t attr; /* scratchpads are ours */
+    bool small;         /* one thread: more would take longer to synchronize, or change bits */
+    onednn_descs descs; /* all that the call's plans have described */
     dnnl_primitive_desc_t forward_pd; /* backward primitives ask for it */
     const char *loops;                /* for profiles: code that runs besides primitives, or NULL */
     const char *back_loops;           /* of the backward pass, if not the same */
