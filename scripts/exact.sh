@@ -1,15 +1,18 @@
 #!/bin/sh
-# exact.sh BUILD [quick] - the same bits on any number of ranks: trains the same network on 1, 2, 3,
-# 4, 5, 7 and 8 ranks with 8 shards, over shared memory and over MPI, and compares the final weights;
-# then with ranks that come, go and are killed on the way, and with runs that are killed and resumed.
+# exact.sh BUILD [quick | device | strategies] - the same bits on any number of ranks: trains the
+# same network on 1, 2, 3, 4, 5, 7 and 8 ranks with 8 shards, over shared memory and over MPI, and
+# compares the final weights; then with ranks that come, go and are killed on the way, and with runs
+# that are killed and resumed.
 #
 # Batches of 96 samples; the last one of an epoch is shorter. mnist-net (batch norm, dropout) learns
 # on 10,000 images of MNIST, resnet9 on 500 of CIFAR-10 with augmentation; what has no data is left
 # out, saying so. gpt2 (dropout, tied weights, logits in parts) learns made-up tokens, and again in
 # bf16, with micro-batches and with recomputed blocks, each alike on any number of ranks; what is
-# recomputed changes no bit. quick: one small run of each kind on made-up images and tokens. device:
-# the same on NVIDIA's GPUs, or their stand-in (make test-device), which up to four ranks share.
-# Exit code 1: bits differ.
+# recomputed changes no bit. Under strategies whose bits are those of a number of ranks it is
+# trained twice on three, over MPI, with a rank killed, and killed and resumed. quick: one small run
+# of each kind on made-up images and tokens. device: the same on NVIDIA's GPUs, or their stand-in
+# (make test-device), which up to four ranks share. strategies: the last part alone. Exit code 1:
+# bits differ.
 set -eu
 cohort=$1/cohort
 how=${2:-all}
@@ -145,14 +148,16 @@ resized()
     end "$name, 2-4-1-3 ranks, shm" 3 ""
 }
 
-# bereft STEPS POLICY: of 4 ranks one is killed at a random step
+# bereft STEPS POLICY [RANKS]: of 4 ranks, or so many, one is killed at a random step
 bereft()
 {
-    begin -n 4 -s on_failure="$2"
+    ranks=${3:-4}
+    begin -n "$ranks" -s on_failure="$2"
     at=$((1 + $(random $(($1 * 2 / 3)))))
     reach $at
     kill -9 "$(rank_process)"
-    end "$name, $2 near step $at" "$([ "$2" = shrink ] && echo 3 || echo 4)" "restart 1 of"
+    [ "$2" != shrink ] || ranks=$((ranks - 1))
+    end "$name, $2 near step $at" "$ranks" "restart 1 of"
 }
 
 # killed STEPS FROM TO: the whole run is killed on FROM ranks at a random step, and goes on on TO
@@ -196,6 +201,34 @@ schedule: {name: cosine, unit: step, warmup: 5, final: 0.1}
 clip: {norm: 1.0}
 $5"
 }
+
+# strategies: gpt2 on three ranks under each whose result is a function of the config
+strategies()
+{
+    for strategy in 'update: parts' 'update: zero' 'compress: bf16' 'compress: fp16' \
+        'compress: {name: topk, ratio: 0.05}' 'compress: {name: powersgd, rank: 2}' \
+        'name: stale, k: 2' 'name: local, period: 5' \
+        'name: local, period: 5, start: 4, outer: {momentum: 0.9, lr: 0.7, nesterov: true}' \
+        'name: one-shot' 'name: threads'; do
+        case $strategy in
+        name:*) ;;
+        *) strategy="name: sync, $strategy" ;;
+        esac
+        name="gpt2, $strategy"
+        want=
+        printf '%s\nbatch: 96\nstrategy: {%s}\n' "$(transformer 50 16 500 30 '')" "$strategy" \
+            >"$work/config.yaml"
+        shm 3 3
+        [ "$strategy" = "name: threads" ] || mpi 3
+        bereft 180 respawn 3
+        killed 180 3 3
+    done
+}
+
+if [ "$how" = strategies ]; then
+    strategies
+    exit $status
+fi
 
 if [ "$how" = quick ]; then
     config gpt2 "$(transformer 50 16 200 2 'accumulate: 2')"
@@ -294,5 +327,6 @@ shm 1 2 3 4 8
 mpi 1 3
 bereft 16 respawn
 killed 16 4 2
+strategies
 [ $status -eq 0 ] && echo "all the same" || echo "bits differ" >&2
 exit $status
