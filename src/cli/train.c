@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "cli/train_dry.h"
 #include "cli/train_mpiexec.h"
 #include "core/fs.h"
 #include "core/text.h"
@@ -38,6 +39,10 @@ static const cli_option train_option_table[] = {
      "steps that --profile watches; default: 20"},
     {"profile-skip", 0, CLI_COUNT, offsetof(train_options, profile_skip), "K", 0, 1000000000,
      "steps before those that --profile watches; default: 5"},
+    {"dry-run", 0, CLI_FLAG, offsetof(train_options, dry_run), NULL, 0, 0,
+     "check everything, estimate memory and time, and write nothing"},
+    {"json", 0, CLI_FLAG, offsetof(train_options, json), NULL, 0, 0,
+     "print what --dry-run has found as a JSON object"},
     {"quiet", 'q', CLI_FLAG, offsetof(train_options, quiet), NULL, 0, 0,
      "nothing on standard output"},
     CLI_OPTIONS_END,
@@ -52,6 +57,17 @@ static co_status train_check_profile(const train_options *o)
 {
     if (!o->profile && (o->profile_steps >= 0 || o->profile_skip >= 0))
         return co_fail(CO_E_USAGE, "--profile-steps and --profile-skip go with --profile");
+    return CO_OK;
+}
+
+static co_status train_check_dry(const train_options *o)
+{
+    if (o->json && !o->dry_run)
+        return co_fail(CO_E_USAGE, "--json goes with --dry-run");
+    if (o->dry_run && (o->mpiexec || o->profile))
+        return co_fail(CO_E_USAGE,
+                       "--dry-run starts ranks on this machine, without --mpiexec and --profile; "
+                       "over hosts: `mpiexec ... cohort train CONFIG --dry-run`");
     return CO_OK;
 }
 
@@ -96,10 +112,13 @@ static co_status train_run(const void *options, int n, const char *const *argume
     CO_TRY(train_config(config, o, argument[0]));
     CO_TRY(cli_check_started("train", config));
     CO_TRY(train_check_profile(o));
+    CO_TRY(train_check_dry(o));
     if (o->mpiexec)
         return train_mpiexec(o, config);
     if (o->hosts)
         return co_fail(CO_E_USAGE, "--hosts goes with --mpiexec, which starts ranks there");
+    if (o->dry_run)
+        return cli_train_dry(&run, config, o->json);
     CO_TRY(co_train(&summary, &run));
     if (!o->quiet && !summary.stopped && cli_is_root())
         printf("results: %s (final.safetensors, metrics.jsonl, summary.json)\n",
@@ -129,6 +148,12 @@ const co_command co_command_train = {
         "--profile adds profile.json, the time of each kernel and of what is in none, on each "
         "rank,\n"
         "and trace.json, which https://ui.perfetto.dev opens. The weights are the same with it.\n"
+        "\n"
+        "--dry-run checks all that a run needs and makes none: the config, samples all over the\n"
+        "data, a kernel for each layer, the checkpoint that --resume would take, the run "
+        "directory\n"
+        "and its disk. It makes a few steps for the time of a step, an epoch and the run, and for\n"
+        "the memory of a rank.\n"
         "\n"
         "Plugins and their keys: `cohort list models`, optimizers, schedules, datasets, ...",
     .example = "  cohort train configs/fashion-mnist.yaml -n 2\n"

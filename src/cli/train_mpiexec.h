@@ -10,7 +10,7 @@ typedef struct train_options {
     cli_list set, plugins;
     bool quiet, resume;
     const char *mpiexec, *hosts, *notes;
-    bool profile;
+    bool profile, dry_run, json;
     int64_t profile_steps, profile_skip;
 } train_options;
 

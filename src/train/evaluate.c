@@ -6,6 +6,7 @@
 #include "comm/queued.h"
 #include "comm/tree.h"
 #include "comm/watch.h"
+#include "core/clock.h"
 #include "data/data.h"
 #include "model/metrics.h"
 #include "train/measures.h"
@@ -47,27 +48,64 @@ static co_status evaluate_shards(co_result *shard, co_measures *measures, co_mod
     return CO_OK;
 }
 
+static co_status evaluate_batch(co_result *own, co_result *shard, co_measures *measures,
+                                co_model *model, const co_feed *feed)
+{
+    co_batch batch;
+    co_result part;
+
+    CO_TRY(co_loader_next(&batch, feed->loader));
+    if (feed->tree) {
+        CO_TRY(evaluate_shards(shard, measures, model, &batch, feed));
+    } else {
+        CO_TRY(co_model_evaluate(&part, model, &batch));
+        co_metrics_add(own, &part);
+        co_measures_take(measures, model, 0);
+    }
+    co_watch_beat(measures->comm);
+    return CO_OK;
+}
+
 /* Evaluate this rank's part. */
 static co_status evaluate_batches(co_result *own, co_result *shard, co_measures *measures,
                                   co_model *model, const co_feed *feed)
 {
     const uint64_t steps = co_sampler_steps(feed->sampler);
 
-    for (uint64_t step = 0; step < steps; step++) {
-        co_batch batch;
-        co_result part;
-
-        CO_TRY(co_loader_next(&batch, feed->loader));
-        if (feed->tree) {
-            CO_TRY(evaluate_shards(shard, measures, model, &batch, feed));
-        } else {
-            CO_TRY(co_model_evaluate(&part, model, &batch));
-            co_metrics_add(own, &part);
-            co_measures_take(measures, model, 0);
-        }
-        co_watch_beat(measures->comm);
-    }
+    for (uint64_t step = 0; step < steps; step++)
+        CO_TRY(evaluate_batch(own, shard, measures, model, feed));
     return co_measures_join(measures);
+}
+
+/* The first batch compiles, and counts only where it is the only one. */
+static co_status evaluate_some(double *seconds, co_measures *measures, co_model *model,
+                               const co_feed *feed, double most)
+{
+    const uint64_t steps = co_sampler_steps(feed->sampler);
+    co_result own = {.count = 0}, shard[CO_TREE_MAX_LEAVES] = {{0}};
+    uint64_t start = co_clock_ns(), done = 0;
+
+    while (done < steps && (done < 2 || co_clock_seconds(start, co_clock_ns()) < most)) {
+        CO_TRY(evaluate_batch(&own, shard, measures, model, feed));
+        if (done++ == 0 && steps > 1)
+            start = co_clock_ns();
+    }
+    *seconds =
+        co_clock_seconds(start, co_clock_ns()) * (double)steps / (double)(done > 1 ? done - 1 : 1);
+    return CO_OK;
+}
+
+co_status co_trainer_time_evaluation(double *seconds, co_comm *comm, co_model *model,
+                                     const co_feed *feed, double most)
+{
+    static const co_metric_set none = {.n = 0};
+    co_measures measures;
+    co_status st;
+
+    CO_TRY(co_measures_open(&measures, model->metrics ? model->metrics : &none, comm, feed->tree));
+    st = evaluate_some(seconds, &measures, model, feed, most);
+    co_measures_close(&measures);
+    return st;
 }
 
 co_status co_trainer_evaluate(co_tested *out, co_comm *comm, co_model *model, const co_feed *feed)

@@ -16,5 +16,9 @@ typedef struct co_tested {
 
 /* The result is the same on every rank, except `own`. Collective. */
 co_status co_trainer_evaluate(co_tested *out, co_comm *comm, co_model *model, const co_feed *feed);
+/* How long an evaluation of this rank's part takes, from its first batches, for about `most`
+   seconds. Not collective. */
+co_status co_trainer_time_evaluation(double *seconds, co_comm *comm, co_model *model,
+                                     const co_feed *feed, double most);
 
 #endif

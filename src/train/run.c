@@ -57,8 +57,7 @@ static co_status run_open_replicas(co_job *job)
     return CO_OK;
 }
 
-/* Load the config's initial weights into the model and its replicas. */
-static co_status run_init(const co_job *job)
+co_status co_run_init(const co_job *job)
 {
     const co_spec *spec = &job->spec;
 
@@ -110,7 +109,7 @@ co_status co_run_open(co_job *job, const co_train_options *options, bool train)
         CO_TRY(co_job_open_kernels(job));
     /* A resumed run has its own weights; the initial file may be gone. */
     if (train && !job->resume)
-        CO_TRY(run_init(job));
+        CO_TRY(co_run_init(job));
     job->result =
         co_map(sizeof(*job->result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
     return job->result ? CO_OK : co_fail(CO_E_NOMEM, "out of memory");
@@ -162,8 +161,7 @@ co_status co_run_launch(co_job *job, const co_train_options *options,
     return co_launch_with(&launch, policy, fn, job);
 }
 
-/* The job as this rank sees it, with its own model. */
-static co_job run_rank_job(const co_job *job, const co_comm *comm)
+co_job co_run_rank_job(const co_job *job, const co_comm *comm)
 {
     co_job mine = *job;
 
@@ -183,7 +181,7 @@ static co_status run_train_rank(co_comm *comm, void *arg)
     co_job job;
 
     CO_TRY(co_job_enter_device(arg, comm));
-    job = run_rank_job(arg, comm);
+    job = co_run_rank_job(arg, comm);
     CO_TRY(co_trainer_run(comm, &job));
     return co_run_share_result(comm, &job);
 }
@@ -243,7 +241,7 @@ static co_status run_enter(co_resume_kind *kind, co_state **state, co_job *job)
         CO_TRY(co_rundir_lock(&job->lock, train->run_dir));
     CO_TRY(co_resume_find(kind, state, train->run_dir, job));
     if (*kind == CO_RESUME_FRESH)
-        CO_TRY(run_init(job));
+        CO_TRY(co_run_init(job));
     job->state = *state;
     if (job->under_mpi || *kind == CO_RESUME_COMPLETE)
         return CO_OK;
@@ -312,7 +310,7 @@ static co_status run_bench_rank(co_comm *comm, void *arg)
     co_job job;
 
     CO_TRY(co_job_enter_device(arg, comm));
-    job = run_rank_job(arg, comm);
+    job = co_run_rank_job(arg, comm);
     CO_TRY(co_trainer_bench(comm, &job));
     return co_run_share_result(comm, &job);
 }

@@ -10,11 +10,24 @@
 
 #define CO_BENCH_MAX_ROUNDS 100
 
+/* What a dry run has measured (dry_run.h). */
+typedef struct co_dry_times {
+    int ranks;
+    uint64_t batch, steps_per_epoch, total_steps;
+    uint64_t steps;                                /* measured, after the first */
+    double step_seconds, min_seconds, max_seconds; /* mean of them */
+    double start_seconds;                          /* process start to the end of the first step */
+    double data_wait_share;                        /* of rank 0's time until the last of them */
+    double evaluation_seconds; /* of the whole test split, from a part of it; 0: no evaluation */
+    uint64_t peak_bytes;       /* resident, of the rank that held most */
+} co_dry_times;
+
 /* Results that rank 0 returns to the caller, across processes. */
 typedef struct co_job_result {
     co_train_summary train;
     co_eval_summary eval;
     co_bench_summary bench;
+    co_dry_times dry;
     co_saver_counts saver;
     co_status stopped_by; /* over MPI: the signal that stopped the run; CO_OK: none */
     bool saved;           /* likewise: whether the last step is in a checkpoint */
@@ -87,5 +100,7 @@ co_status co_job_state_shape(co_state_shape *out, const co_job *job, int ranks);
 co_status co_trainer_run(co_comm *comm, co_job *job);
 /* Time steps; collective. Rank 0 fills result->bench. */
 co_status co_trainer_bench(co_comm *comm, co_job *job);
+/* Time a few steps and a part of an evaluation; collective. Rank 0 fills result->dry. */
+co_status co_trainer_dry(co_comm *comm, co_job *job);
 
 #endif
