@@ -13,10 +13,7 @@ typedef struct adaptive {
 
 static bool adaptive_supports(const co_call *call, const char **why)
 {
-    if (!cpu_takes(call, why))
-        return false;
-    *why = "its input has a layout that the kernel cannot read";
-    return call->in[0]->layout.format != CO_FORMAT_OPAQUE;
+    return cpu_takes(call, why) && cpu_reads_layout(call, why);
 }
 
 static size_t adaptive_take_count(co_call *call, size_t *used)

@@ -48,6 +48,9 @@ const void *cpu_address(const cpu_operand *x, const co_call *call);
 int cpu_threads(const co_call *call);
 bool cpu_is_small(const co_call *call);
 
+/* Whether the first input is in a layout that others than the library that made it can read. */
+bool cpu_reads_layout(const co_call *call, const char **why);
+
 /* Whether a kernel can run the call in its type: always in fp32; in bf16 if the CPU has
    instructions for it and norm parameters are not rounded. */
 bool cpu_takes(const co_call *call, const char **why);

@@ -27,8 +27,7 @@ typedef struct gate {
 
 static bool gate_supports(const co_call *call, const char **why)
 {
-    *why = "its input has a layout that the kernel cannot read";
-    return call->in[0]->layout.format != CO_FORMAT_OPAQUE && cpu_takes_floats(call, why);
+    return cpu_reads_layout(call, why) && cpu_takes_floats(call, why);
 }
 
 static co_status gate_plan(co_call *call)

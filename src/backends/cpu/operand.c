@@ -76,6 +76,12 @@ int cpu_threads(const co_call *call)
     return co_parallel_threads(cpu_is_small(call) ? 1 : call->threads);
 }
 
+bool cpu_reads_layout(const co_call *call, const char **why)
+{
+    *why = "its input has a layout that the kernel cannot read";
+    return call->in[0]->layout.format != CO_FORMAT_OPAQUE;
+}
+
 bool cpu_takes(const co_call *call, const char **why)
 {
     if (call->in[0]->dtype == CO_F32)

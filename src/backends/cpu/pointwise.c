@@ -29,13 +29,6 @@ static int64_t pointwise_count(const co_tensor *tensor, size_t i)
     return (int64_t)(bytes / co_dtype_size(tensor->dtype));
 }
 
-/* A layout that only its library reads would have to be unpacked first. */
-static bool pointwise_reads(const co_call *call, const char **why)
-{
-    *why = "its input has a layout that the kernel cannot read";
-    return call->in[0]->layout.format != CO_FORMAT_OPAQUE;
-}
-
 /* --- functions of one input, element by element --- */
 
 typedef struct unary {
@@ -96,7 +89,7 @@ static co_status unary_backward(co_call *call, const co_tensor *saved,
 /* Of kernels for floats and BF16. */
 static bool unary_supports(const co_call *call, const char **why)
 {
-    return cpu_takes(call, why) && pointwise_reads(call, why);
+    return cpu_takes(call, why) && cpu_reads_layout(call, why);
 }
 
 /* --- relu and tanh --- */
@@ -333,7 +326,7 @@ const co_kernel co_cpu_flatten = {
     .reads = CPU_READS,
     .self_size = sizeof(flatten),
     .half = 1u << CO_BF16 | 1u << CO_F16,
-    .supports = pointwise_reads,
+    .supports = cpu_reads_layout,
     .plan_backward = flatten_plan_backward,
     .forward = flatten_forward,
     .backward = flatten_backward,
