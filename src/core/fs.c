@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -61,7 +62,8 @@ co_status co_fs_read(uint8_t **out, size_t *size, const char *path, size_t max, 
 }
 
 struct co_atomic_file {
-    char *path, *temporary; /* owned */
+    char *path;      /* owned */
+    char *temporary; /* owned; NULL: written in place; empty: gone */
     FILE *stream;
 };
 
@@ -70,36 +72,59 @@ static co_status fs_write_failure(const char *path)
     return co_fail(CO_E_IO, "%s: cannot write: %s", path, strerror(errno));
 }
 
-co_status co_atomic_open(co_atomic_file **out, const char *path)
+/* A device or a pipe, into which one writes: a rename would put a file in its place. */
+static bool fs_is_stream(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+/* A temporary file beside `path` with the mode of any new file; -1 with errno. */
+static int fs_open_temporary(co_atomic_file *file)
 {
     static const char suffix[] = ".XXXXXX";
-    co_atomic_file *file = co_calloc(1, sizeof(*file));
-    size_t length = strlen(path);
+    const size_t length = strlen(file->path);
     mode_t mask;
+    int fd;
+
+    file->temporary = co_calloc(length + sizeof(suffix), 1);
+    if (!file->temporary) {
+        errno = ENOMEM;
+        return -1;
+    }
+    memcpy(file->temporary, file->path, length);
+    memcpy(file->temporary + length, suffix, sizeof(suffix));
+    fd = mkostemp(file->temporary, O_CLOEXEC);
+    if (fd < 0) {
+        file->temporary[0] = '\0';
+        return -1;
+    }
+    mask = umask(0);
+    umask(mask);
+    (void)fchmod(fd, 0666 & ~mask);
+    return fd;
+}
+
+co_status co_atomic_open(co_atomic_file **out, const char *path)
+{
+    co_atomic_file *file = co_calloc(1, sizeof(*file));
     int fd;
 
     if (!file)
         return CO_E_NOMEM;
     file->path = co_strdup(path);
-    file->temporary = co_calloc(length + sizeof(suffix), 1);
-    if (!file->path || !file->temporary) {
+    if (!file->path) {
         co_atomic_discard(file);
         return CO_E_NOMEM;
     }
-    memcpy(file->temporary, path, length);
-    memcpy(file->temporary + length, suffix, sizeof(suffix));
-    fd = mkostemp(file->temporary, O_CLOEXEC);
+    fd = fs_is_stream(path) ? open(path, O_WRONLY | O_CLOEXEC) : fs_open_temporary(file);
     if (fd < 0) {
-        co_status st = fs_write_failure(path);
+        co_status st = errno == ENOMEM ? CO_E_NOMEM : fs_write_failure(path);
 
-        file->temporary[0] = '\0';
         co_atomic_discard(file);
         return st;
     }
-    /* mkostemp makes it private; give it the mode of any new file. */
-    mask = umask(0);
-    umask(mask);
-    (void)fchmod(fd, 0666 & ~mask);
     file->stream = fdopen(fd, "w");
     if (!file->stream) {
         close(fd);
@@ -137,18 +162,26 @@ static int fs_sync_folder(const char *path)
     return bad;
 }
 
+/* Bytes to the disk, where there is one: a pipe cannot be synced. */
+static int fs_flush(const co_atomic_file *file)
+{
+    if (ferror(file->stream) || fflush(file->stream) != 0)
+        return -1;
+    return file->temporary ? fsync(fileno(file->stream)) : 0;
+}
+
 co_status co_atomic_commit(co_atomic_file *file)
 {
     co_status st = CO_OK;
 
-    if (ferror(file->stream) || fflush(file->stream) != 0 || fsync(fileno(file->stream)) != 0)
+    if (fs_flush(file) != 0)
         st = fs_write_failure(file->path);
     if (fclose(file->stream) != 0 && st == CO_OK)
         st = fs_write_failure(file->path);
     file->stream = NULL;
-    if (st == CO_OK && rename(file->temporary, file->path) != 0)
+    if (st == CO_OK && file->temporary && rename(file->temporary, file->path) != 0)
         st = fs_write_failure(file->path);
-    if (st == CO_OK) {
+    if (st == CO_OK && file->temporary) {
         file->temporary[0] = '\0';
         if (fs_sync_folder(file->path) != 0)
             st = fs_write_failure(file->path);

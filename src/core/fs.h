@@ -20,7 +20,8 @@ co_status co_fs_read(uint8_t **out, size_t *size, const char *path, size_t max, 
 co_status co_fs_read_as(uint8_t **out, size_t *size, const char *path, const co_open_rule *rule);
 
 /* A file that appears under its name complete or not at all: written to a temporary name in the
-   same folder, synced, renamed, folder synced. */
+   same folder, synced, renamed, folder synced. A device, a pipe or /dev/stdout is written to as it
+   stands. */
 typedef struct co_atomic_file co_atomic_file;
 co_status co_atomic_open(co_atomic_file **out, const char *path);
 FILE *co_atomic_stream(co_atomic_file *file);

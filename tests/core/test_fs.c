@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +109,26 @@ static void atomic_full_disk_keeps_old_file(void **state)
         assert_text(folder_path("f"), "old");
     }
     free(text);
+}
+
+/* `-o /dev/null` as root must not put a file in the device's place. */
+static void atomic_pipe_is_written_and_stays(void **state)
+{
+    struct stat info;
+    char text[8] = "";
+    int fd;
+
+    (void)state;
+    assert_int_equal(mkfifo(folder_path("f"), 0600), 0);
+    fd = open(folder_path("f"), O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(write_text(folder_path("f"), "piped"), CO_OK);
+    assert_int_equal(read(fd, text, sizeof(text)), 5);
+    assert_string_equal(text, "piped");
+    close(fd);
+    assert_int_equal(stat(folder_path("f"), &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+    assert_int_equal(folder_count(), 1);
 }
 
 static void atomic_unwritable_path_is_refused(void **state)
@@ -299,6 +320,7 @@ int main(void)
         IN_DIR(atomic_file_appears_whole_or_not_at_all),
         IN_DIR(atomic_path_without_folder_is_in_current_one),
         IN_DIR(atomic_full_disk_keeps_old_file),
+        IN_DIR(atomic_pipe_is_written_and_stays),
         IN_DIR(atomic_unwritable_path_is_refused),
         IN_DIR(fs_read_of_no_regular_file_is_refused),
         IN_DIR(fs_mkdirs_makes_missing_parents),
