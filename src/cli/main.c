@@ -36,6 +36,7 @@ static const co_command *const main_commands[] = {
     &co_command_data_info,
     &co_command_data_partition,
     &co_command_data_pack,
+    &co_command_data_shard,
     &co_command_data_tokenize,
     &co_command_list,
     &co_command_ctl,

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 
 #include "core/mem.h"
 
-#define FS_MAX_DATED 10000 /* folders of one second */
+#define FS_MAX_DATED  10000 /* folders of one second */
+#define FS_MAX_WALKED 16    /* folders that removing one keeps open */
 
 static co_status fs_fill(uint8_t *out, int fd, size_t size, const char *path, co_status status)
 {
@@ -269,6 +271,19 @@ co_status co_fs_make_dated(char *path, size_t size, const char *prefix)
             break;
     }
     return co_fail(CO_E_IO, "%s: cannot make the folder: %s", path, strerror(errno));
+}
+
+static int fs_remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
+{
+    (void)info;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+void co_fs_remove_folder(const char *path)
+{
+    (void)nftw(path, fs_remove_one, FS_MAX_WALKED, FTW_DEPTH | FTW_PHYS);
 }
 
 int co_fs_same(const char *a, const char *b)

@@ -36,6 +36,8 @@ co_status co_fs_mkdirs(const char *path);
 /* A new folder, also if others create one in the same second: `prefix`-20260131-235959, with -2,
    -3, ... appended where that exists. `path` (size bytes) gets its name. */
 co_status co_fs_make_dated(char *path, size_t size, const char *prefix);
+/* Remove a folder with all that is in it, as far as that is possible; links are not followed. */
+void co_fs_remove_folder(const char *path);
 /* Whether a path exists (of any type). */
 int co_fs_exists(const char *path);
 /* Whether both names exist and refer to one file. */

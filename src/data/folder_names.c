@@ -65,7 +65,9 @@ static bool names_is_of(const char *name, co_names_kind kind)
 {
     const char *dot = strrchr(name, '.');
 
-    return kind == CO_NAMES_ARRAYS ? names_is_array(name) : dot && strcmp(dot, ".bin") == 0;
+    if (kind == CO_NAMES_ARRAYS)
+        return names_is_array(name);
+    return dot && strcmp(dot, kind == CO_NAMES_TOKENS ? ".bin" : ".tar") == 0;
 }
 
 /* Needs a stat for links, and on file systems that do not report the type of an entry. */
@@ -88,7 +90,7 @@ static co_status names_take(co_names *names, DIR *dir, const struct dirent *entr
     is_folder = names_is_folder(dir, entry);
     if (kind == CO_NAMES_FOLDERS)
         return is_folder ? names_put(names, entry->d_name) : CO_OK;
-    if (kind == CO_NAMES_ARRAYS || kind == CO_NAMES_TOKENS)
+    if (kind == CO_NAMES_ARRAYS || kind == CO_NAMES_TOKENS || kind == CO_NAMES_SHARDS)
         return !is_folder && names_is_of(entry->d_name, kind) ? names_put(names, entry->d_name)
                                                               : CO_OK;
     if (is_folder && kind == CO_NAMES_ANY_IMAGES)

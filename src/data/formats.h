@@ -11,6 +11,7 @@ extern const co_dataset_ops co_dataset_cifar10;
 extern const co_dataset_ops co_dataset_cifar100;
 extern const co_dataset_ops co_dataset_imagefolder;
 extern const co_dataset_ops co_dataset_pack;
+extern const co_dataset_ops co_dataset_tar;
 extern const co_dataset_ops co_dataset_synthetic, co_dataset_synthetic_tokens;
 extern const co_dataset_ops co_dataset_arrays;
 extern const co_dataset_ops co_dataset_text;

@@ -12,6 +12,7 @@ const co_dataset_ops *const co_dataset_formats[] = {
     &co_dataset_cifar100,
     &co_dataset_imagefolder,
     &co_dataset_pack,
+    &co_dataset_tar,
     &co_dataset_synthetic,
     &co_dataset_synthetic_tokens,
     &co_dataset_arrays,

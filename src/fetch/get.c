@@ -6,12 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "checkpoint/sha256.h"
@@ -24,13 +22,12 @@
 #include "fetch/transfer.h"
 #include "fetch/unpack.h"
 
-#define GET_MAX_PATH  4096
-#define GET_BLOCK     65536
-#define GET_TRIES     8 /* of a connection that breaks, each of which brought something */
-#define GET_PAUSE_US  500000
-#define GET_MAX_WHY   2048
-#define GET_UNPACKED  "unpacked"
-#define GET_MAX_FILES 16 /* that removing a folder keeps open */
+#define GET_MAX_PATH 4096
+#define GET_BLOCK    65536
+#define GET_TRIES    8 /* of a connection that breaks, each of which brought something */
+#define GET_PAUSE_US 500000
+#define GET_MAX_WHY  2048
+#define GET_UNPACKED "unpacked"
 
 typedef struct get {
     const co_get_options *options;
@@ -44,19 +41,6 @@ static bool get_join(char out[GET_MAX_PATH], const char *folder, const char *nam
 
     return snprintf(out, GET_MAX_PATH, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/",
                     name) < GET_MAX_PATH;
-}
-
-static int get_remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
-{
-    (void)info;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
-static void get_remove(const char *folder)
-{
-    (void)nftw(folder, get_remove_one, GET_MAX_FILES, FTW_DEPTH | FTW_PHYS);
 }
 
 static co_status get_hash(char md5[33], char sha256[65], const char *path)
@@ -230,7 +214,7 @@ static co_status get_finish(const get *g)
     if (!get_join(archive, g->staging, o->set->file[0].name) ||
         !get_join(folder, g->staging, GET_UNPACKED) || !get_join(there, folder, o->set->there))
         return co_fail(CO_E_USAGE, "%s: the path is too long", g->staging);
-    get_remove(folder);
+    co_fs_remove_folder(folder);
     CO_TRY(co_fs_mkdirs(folder));
     CO_TRY(co_unpack(archive, folder, o->set->unpacked, &o->progress));
     if (!co_fs_exists(there))
@@ -282,7 +266,7 @@ co_status co_get(const co_get_options *options)
     CO_TRY(get_lock(&lock, lock_path, options->folder));
     st = get_all(&g);
     if (st != CO_E_INTERRUPTED && st != CO_E_TERMINATED)
-        get_remove(g.staging);
+        co_fs_remove_folder(g.staging);
     (void)unlink(lock_path);
     close(lock);
     return st;

@@ -77,6 +77,22 @@ static void pack_gives_same_weights_as_source(void **state)
     expect_same_weights(FOLDER, "{name: pack, path: pixels.pack}");
 }
 
+static void shard_gives_same_weights_as_source(void **state)
+{
+    (void)state;
+    program_assert_success(program_line("data shard '" FOLDER "' sharded --shards 3"));
+    expect_same_weights(FOLDER, "{name: tar, path: sharded, resize: 16}");
+    program_assert_success(program_line("data shard '" SYNTHETIC "' made-shards --quiet"));
+    expect_same_weights(SYNTHETIC, "{name: tar, path: made-shards, channels: 1}");
+    program_assert_error(program_line("data shard '" FOLDER "' sharded"), 2, "sharded: is there");
+    program_assert_error(program_line("data shard synthetic-tokens tokens"), 2, "holds no images");
+    assert_false(program_exists("tokens"));
+    assert_false(program_exists("tokens.part"));
+    remove("sharded/train/train-000001.tar");
+    program_assert_error(program_line("data info '{name: tar, path: sharded, resize: 16}'"), 3,
+                         "train-000001.tar");
+}
+
 static void pack_prints_count_and_size(void **state)
 {
     const program_result *r = program_line("data pack '" FOLDER "' said.pack");
@@ -221,6 +237,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pack_gives_same_weights_as_source),
+        cmocka_unit_test(shard_gives_same_weights_as_source),
         cmocka_unit_test(pack_prints_count_and_size),
         cmocka_unit_test(data_info_escapes_class_names),
         cmocka_unit_test(pack_damaged_file_is_refused),

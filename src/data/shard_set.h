@@ -1,0 +1,38 @@
+/* shard_set.h - a split of a data set in shards: its index, and the bytes of a sample. */
+#ifndef CO_DATA_SHARD_SET_H
+#define CO_DATA_SHARD_SET_H
+
+#include <limits.h>
+
+#include <cohort/ext/dataset.h>
+
+#include "data/shard_files.h"
+#include "data/shard_index.h"
+
+typedef struct co_shard_set_options {
+    const char *path;  /* folder that the splits are in */
+    const char *split; /* folder below it, or a pattern of shards below it */
+    const char *label; /* the member of KEY.json that has the class */
+} co_shard_set_options;
+
+/* Zero is closed. */
+typedef struct co_shard_set {
+    char root[PATH_MAX];  /* folder of the shards */
+    uint8_t *index_bytes; /* owned */
+    co_shard_index index;
+    bool walked; /* there was no file of the index: shards were read to make one */
+    co_shard_files files;
+} co_shard_set;
+
+/* CO_E_DATA names the shard that is missing, damaged, or not as the index says; CO_E_USAGE a
+   pattern that is none. Close `out` in any case. */
+co_status co_shard_set_open(co_shard_set *out, const co_shard_set_options *options);
+/* The bytes of sample i, in `buffer`; thread-safe. CO_E_DATA: its checksum is wrong; CO_E_IO: its
+   shard is missing now or was changed. */
+co_status co_shard_set_read(co_bytes *out, const co_shard_set *shards, co_buffer *buffer,
+                            uint64_t i);
+/* "FOLDER/SHARD: NAME" */
+void co_shard_set_sample_name(const co_shard_set *shards, char *out, size_t size, uint64_t i);
+void co_shard_set_close(co_shard_set *shards);
+
+#endif
