@@ -7,6 +7,7 @@
  *   x = x + mlp.c_proj(gelu(mlp.c_fc(ln_2(x))))
  *   logits = ln_f(x) times the weight of wte (tie), or of lm_head
  *
+ * Dropout is where GPT-2 has it: of the first x, of the weights of attention, and of what is added.
  * It starts as GPT-2 does: weights normal with a standard deviation of 0.02, those that are added
  * to x with 0.02 / sqrt(2 layers), biases 0. Files have the tensors of
  * Hugging Face's GPT2Model.
@@ -16,11 +17,12 @@
 
 #include "models/models.h"
 
-#define GPT2_STD 0.02
+#define GPT2_STD        0.02
+#define GPT2_AS_DROPOUT (-1.0) /* of attention_dropout */
 
 typedef struct gpt2 {
     int64_t layers, heads, width, context, vocab;
-    double dropout;
+    double dropout, attention_dropout;
     bool tie;
 } gpt2;
 
@@ -66,7 +68,15 @@ static const co_key gpt2_keys[] = {
      .fallback = "0",
      .min = 0,
      .max = 1,
-     .help = "probability of dropping an element after the embedding, and of what a block adds"},
+     .help = "probability of dropping an element after the embedding, of what a block adds, and of "
+             "the weights of attention"},
+    {.name = "attention_dropout",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(gpt2, attention_dropout),
+     .fallback = "-1",
+     .min = GPT2_AS_DROPOUT,
+     .max = 1,
+     .help = "the same for the weights of attention; -1: as dropout"},
     {.name = "tie",
      .type = CO_KEY_BOOL,
      .offset = offsetof(gpt2, tie),
@@ -96,12 +106,14 @@ static co_status gpt2_add(const gpt2 *g, co_builder *b, int x)
 static co_status gpt2_block(const gpt2 *g, co_builder *b, int64_t index)
 {
     const double added = GPT2_STD / sqrt(2 * (double)g->layers);
+    const double dropped = g->attention_dropout < 0 ? g->dropout : g->attention_dropout;
     int x = b->x;
 
     CO_TRY(co_build_begin_block(b, "h.%" PRId64 ".", index));
     CO_TRY(co_build(b, "layernorm", "ln_1", NULL));
     CO_TRY(gpt2_conv1d(b, "attn.c_attn", 3 * g->width, GPT2_STD));
-    CO_TRY(co_build_format(b, "attention", "attn", "{heads: %" PRId64 "}", g->heads));
+    CO_TRY(co_build_format(b, "attention", "attn", "{heads: %" PRId64 ", dropout: %.17g}", g->heads,
+                           dropped));
     CO_TRY(gpt2_conv1d(b, "attn.c_proj", g->width, added));
     CO_TRY(gpt2_add(g, b, x));
     x = b->x;
@@ -119,6 +131,11 @@ static co_status gpt2_build(const void *self, co_builder *b)
     const gpt2 *g = self;
     const int64_t vocab = g->vocab ? g->vocab : b->classes;
 
+    if (g->attention_dropout < 0 && g->attention_dropout > GPT2_AS_DROPOUT)
+        return co_fail(CO_E_USAGE,
+                       "model gpt2: attention_dropout: expected a number from 0 to 1, or -1 for "
+                       "that of dropout, got %g",
+                       g->attention_dropout);
     if (g->width % g->heads)
         return co_fail(CO_E_USAGE,
                        "model gpt2: %" PRId64 " heads do not divide the width of %" PRId64,

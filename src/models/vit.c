@@ -17,7 +17,7 @@
 
 typedef struct vit {
     int64_t layers, heads, width, hidden, patch;
-    double dropout;
+    double dropout, attention_dropout;
 } vit;
 
 static const co_key vit_keys[] = {
@@ -64,6 +64,13 @@ static const co_key vit_keys[] = {
      .max = 1,
      .help = "probability of dropping an element after the positions, after attention and after "
              "each linear layer of a block"},
+    {.name = "attention_dropout",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(vit, attention_dropout),
+     .fallback = "0",
+     .min = 0,
+     .max = 1,
+     .help = "probability of dropping a weight of attention"},
     CO_KEYS_END,
 };
 
@@ -92,8 +99,9 @@ static co_status vit_block(const vit *v, co_builder *b, int64_t index)
     CO_TRY(vit_linear(b, "self_attention.in_proj", 3 * v->width, "xavier_uniform"));
     CO_TRY(co_build_name_param(b, 0, "self_attention.in_proj_weight", 0));
     CO_TRY(co_build_name_param(b, 1, "self_attention.in_proj_bias", 0));
-    CO_TRY(co_build_format(b, "attention", "self_attention", "{heads: %" PRId64 ", causal: false}",
-                           v->heads));
+    CO_TRY(co_build_format(b, "attention", "self_attention",
+                           "{heads: %" PRId64 ", causal: false, dropout: %.17g}", v->heads,
+                           v->attention_dropout));
     CO_TRY(vit_linear(b, "self_attention.out_proj", v->width, "default"));
     CO_TRY(vit_drop(v, b));
     CO_TRY(co_build_add(b, x));

@@ -27,6 +27,13 @@ static const co_key attention_keys[] = {
      .offset = offsetof(co_attention_attr, causal),
      .fallback = "true",
      .help = "a position takes nothing from later ones"},
+    {.name = "dropout",
+     .type = CO_KEY_REAL,
+     .offset = offsetof(co_attention_attr, dropout),
+     .fallback = "0",
+     .min = 0,
+     .max = 1,
+     .help = "probability of dropping a weight, the share that a position takes from another"},
     CO_KEYS_END,
 };
 
@@ -57,6 +64,12 @@ static co_status attention_shape(co_shape *out, const co_shape *in, const void *
                        " keys and values; a linear layer in front gives "
                        "a multiple of %" PRId64,
                        in->dim[2], a->heads, a->kv_heads, parts);
+    if (a->dropout > 0 && (double)a->heads * (double)in->dim[1] * (double)in->dim[1] > 0x1p34)
+        return co_fail(CO_E_USAGE,
+                       "dropout: %" PRId64 " heads over %" PRId64 " positions have more weights "
+                       "than a sample has random numbers, 2^34; leave it at 0, or shorten the "
+                       "sequences",
+                       a->heads, in->dim[1]);
     *out = *in;
     out->dim[2] = in->dim[2] / parts * a->heads;
     return CO_OK;

@@ -112,11 +112,13 @@ typedef struct co_rmsnorm_attr {
    keys, then the values, D numbers each; out (N, T, heads D). Head h with the queries q, and the
    keys k and values v of head h kv_heads / heads (rounded down):
      out[t] = sum_s p[t][s] v[s],   p[t] = softmax over s of q[t] . k[s] / sqrt(D)
-   where s goes over all positions, or up to t if it is causal. (Vaswani et al., arXiv:1706.03762;
-   shared keys: Ainslie et al., arXiv:2305.13245.) */
+   where s goes over all positions, or up to t if it is causal. In training p[t][s] is dropped after
+   the softmax as element (h, t, s) of (heads, T, T) is by dropout: word (h T + t) T + s of its
+   sample. (Vaswani et al., arXiv:1706.03762; shared keys: Ainslie et al., arXiv:2305.13245.) */
 typedef struct co_attention_attr {
     int64_t heads;
     int64_t kv_heads; /* set by check if it is 0 */
+    double dropout;   /* probability */
     bool causal;
 } co_attention_attr;
 

@@ -77,6 +77,74 @@ static void dropout_of_every_backend_equals_definition(void **state)
     }
 }
 
+#define ATTENTION_LENGTH 7
+#define ATTENTION_HEADS  3
+
+/* With values of 1, a result is the sum of what the weights of its position count, and with keys of
+   0 each weight is 1 / (how many positions it looks at). */
+static float attention_sum(const harness *h, double p, int64_t n, int64_t head, int64_t t)
+{
+    const co_run run = harness_run(h);
+    const co_rng rng = {run.seed, CO_RNG_DROPOUT | DROPOUT_NODE << 8, run.values->given.step,
+                        run.sample[n]};
+    double sum = 0;
+
+    for (int64_t s = 0; s <= t; s++) {
+        const int64_t number = (head * ATTENTION_LENGTH + t) * ATTENTION_LENGTH + s;
+        const float u = co_rng_to_unit(co_rng_word(&rng, (uint64_t)number));
+
+        sum += (double)u < p ? 0 : 1 / (1 - p) / (double)(t + 1);
+    }
+    return (float)sum;
+}
+
+static void attention_check(const ops_case *c, double p, const co_backend *const *list)
+{
+    const harness_mode train = {.backends = list, .training = true}, eval = {.backends = list};
+    const int64_t rows = c->batch * ATTENTION_LENGTH;
+    harness *h = cases_create(c);
+    float *x = harness_values(h, harness_param(h, "source.value"));
+    harness_result result;
+
+    for (int64_t i = 0; i < rows * 3 * ATTENTION_HEADS; i++)
+        x[i] = (float)(i / ATTENTION_HEADS % 3 / 2); /* queries and keys 0, values 1 */
+    assert_int_equal(harness_measure(&result, h, &train, false), CO_OK);
+    for (int64_t i = 0; i < rows * ATTENTION_HEADS; i++) {
+        const int64_t row = i / ATTENTION_HEADS, head = i % ATTENTION_HEADS;
+        const float want =
+            attention_sum(h, p, row / ATTENTION_LENGTH, head, row % ATTENTION_LENGTH);
+
+        if (!(fabsf(result.out[i] - want) <= 1e-5f))
+            fail_msg("attention, p %g, on %s: y[%d] is %.8g, expected %.8g", p, list[0]->name,
+                     (int)i, (double)result.out[i], (double)want);
+    }
+    harness_result_free(&result);
+    assert_int_equal(harness_measure(&result, h, &eval, false), CO_OK);
+    for (int64_t i = 0; i < rows * ATTENTION_HEADS; i++)
+        assert_true(fabsf(result.out[i] - 1) <= 1e-6f);
+    harness_result_free(&result);
+    harness_destroy(h);
+}
+
+static void dropout_of_attention_equals_definition(void **state)
+{
+    static const struct {
+        ops_case c;
+        double p;
+    } cases[] = {
+        {{"half", 3, {2, {ATTENTION_LENGTH, 9}}, "attention {heads: 3, dropout: 0.5}", false}, 0.5},
+        {{"few", 2, {2, {ATTENTION_LENGTH, 9}}, "attention {heads: 3, dropout: 0.1}", false}, 0.1},
+    };
+
+    (void)state;
+    for (const co_backend *const *b = co_backends; *b; b++) {
+        const co_backend *const list[] = {*b, &co_backend_ref, NULL};
+
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+            attention_check(&cases[i].c, cases[i].p, list);
+    }
+}
+
 /* Rules out a wrong random stream that happens to drop nothing. */
 static void dropout_fraction_of_zeros_is_p(void **state)
 {
@@ -95,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dropout_of_every_backend_equals_definition),
+        cmocka_unit_test(dropout_of_attention_equals_definition),
         cmocka_unit_test(dropout_fraction_of_zeros_is_p),
     };
 

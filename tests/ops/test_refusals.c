@@ -36,6 +36,14 @@
         }                                                                                          \
     }
 
+#define LONG_SEQUENCE                                                                              \
+    {                                                                                              \
+        2,                                                                                         \
+        {                                                                                          \
+            131073, 3                                                                              \
+        }                                                                                          \
+    }
+
 static const struct {
     co_shape sample;
     const char *net, *message;
@@ -72,6 +80,10 @@ static const struct {
     {ROW, "embedding {vocab: 3, out: 2}; linear {out: 4, bias: false}; tie",
      "layer linear2 cannot be tied to embedding1.weight: its weight has the shape (4, 2), not (3"},
     {SEQUENCE, "attention {heads: 0}", "key 'heads'"},
+    {SEQUENCE, "attention {heads: 1, dropout: 1.5}",
+     "key 'dropout': expected a number from 0 to 1"},
+    {LONG_SEQUENCE, "attention {heads: 1, dropout: 0.1}",
+     "1 heads over 131073 positions have more weights than a sample has random numbers"},
     {SEQUENCE, "rotary {heads: 2}",
      "do not divide into 2 queries and 2 keys and values of an even"},
     {ROW, "rotary {heads: 1}", "needs sequences of rows (N, T, F)"},

@@ -1,13 +1,13 @@
 /*
  * peer_model.c - Cohort's side of check_models.py: all results of one network on one batch.
  *
- *   peer_model auto|direct[,PRECISION] MODEL LOSS WEIGHTS BATCH OUT
+ *   peer_model auto|direct|dropping[,PRECISION] MODEL LOSS WEIGHTS BATCH OUT
  *
- * The first word is the config's key `convolution`, then `precision`; MODEL and LOSS are config
- * text. BATCH holds `input` (N, ...), values or tokens (int32), and `label` (N, or N, T; int32) or
- * `target` (N, ...). OUT gets
- * `eval.output`, computed first, with the running statistics of WEIGHTS; then, of one training step
- * without dropout, `output`, `loss` (N), `grad.<parameter>` of the mean loss, and the running
+ * The first word is the config's key `convolution`, then `precision`; with `dropping` there is
+ * dropout, of samples 0, 1, ... at step 0 with the seed 0. MODEL and LOSS are config text. BATCH
+ * holds `input` (N, ...), values or tokens (int32), and `label` (N, or N, T; int32) or `target` (N,
+ * ...). OUT gets `eval.output`, computed first, with the running statistics of WEIGHTS; then, of
+ * one training step, `output`, `loss` (N), `grad.<parameter>` of the mean loss, and the running
  * statistics after it, in the form of files of weights.
  */
 #include <stdio.h>
@@ -31,9 +31,14 @@ typedef struct peer {
 /* Disables dropout, as PyTorch draws other masks. */
 static void peer_drop_nothing(const co_graph *graph)
 {
-    for (int i = 0; i < graph->n_node; i++)
+    for (int i = 0; i < graph->n_node; i++) {
+        void *attr = (void *)(uintptr_t)graph->node[i].attr;
+
         if (graph->node[i].op == &co_op_dropout || graph->node[i].op == &co_op_dropout2d)
-            ((co_dropout_attr *)(void *)(uintptr_t)graph->node[i].attr)->p = 0;
+            ((co_dropout_attr *)attr)->p = 0;
+        if (graph->node[i].op == &co_op_attention)
+            ((co_attention_attr *)attr)->dropout = 0;
+    }
 }
 
 /* The shape of a sample. */
@@ -68,7 +73,8 @@ static co_status peer_open(peer *p)
     options.classes = 1;
     CO_TRY(co_model_create(&p->model, &options));
     p->model->whole_logits = true;
-    peer_drop_nothing(p->model->graph);
+    if (strncmp(p->argument[0], "dropping", 8) != 0)
+        peer_drop_nothing(p->model->graph);
     CO_TRY(co_model_load(p->model, p->argument[3]));
     p->arena = co_arena_create();
     if (!p->arena)
@@ -77,6 +83,8 @@ static co_status peer_open(peer *p)
     p->out = co_arena_alloc(p->arena, (size_t)p->model->graph->n_param + 3, sizeof(*p->out));
     if (!sample || !p->out)
         return CO_E_NOMEM;
+    for (uint32_t n = 0; n < (uint32_t)input->shape.dim[0]; n++)
+        sample[n] = n;
     p->batch = (co_batch){.count = (uint64_t)input->shape.dim[0],
                           .global = (uint64_t)input->shape.dim[0],
                           .local = (uint64_t)input->shape.dim[0],

@@ -31,7 +31,24 @@ static attention_shape attention_measure(const co_call *call)
                              .in = in[2],
                              .out = out[2],
                              .scale = (float)(1 / sqrt((double)size)),
-                             .causal = a->causal};
+                             .causal = a->causal,
+                             .drops = call->training && a->dropout > 0};
+}
+
+/* Of sample n, head h; where weights are dropped. */
+static attention_dropout attention_find_dropout(const co_call *call, const co_run *run, int64_t n,
+                                                int64_t h)
+{
+    const co_attention_attr *a = call->attr;
+    const uint64_t length = (uint64_t)call->in[0]->shape.dim[1];
+
+    if (!call->training || a->dropout <= 0)
+        return (attention_dropout){.first = 0};
+    return (attention_dropout){.rng = {run->seed, CO_RNG_DROPOUT | call->node << 8,
+                                       run->values->given.step, run->sample[n]},
+                               .first = (uint64_t)h * length * length,
+                               .below = (uint32_t)ceil(a->dropout * 0x1p24),
+                               .scale = (float)(1 / (1 - a->dropout))};
 }
 
 static size_t attention_room_bytes(const co_call *call)
@@ -173,17 +190,19 @@ static co_status attention_forward(co_call *call, const co_run *run)
         for (int64_t i = mine.begin; i < mine.end; i++) {
             const int64_t n = i / a->heads, h = i % a->heads;
             const attention_head head = attention_find(x, call, n, h);
+            const attention_dropout dropout = attention_find_dropout(call, run, n, h);
 
-            loops->forward((float *)call->out[0]->data + n * shape.length * shape.out +
-                               h * shape.size,
-                           attention_norm(call, n, h), &head, cpu_own_scratch(call, t), &shape);
+            loops->forward(
+                (float *)call->out[0]->data + n * shape.length * shape.out + h * shape.size,
+                attention_norm(call, n, h), &head, &dropout, cpu_own_scratch(call, t), &shape);
         }
     }
     return CO_OK;
 }
 
 /* One head of keys and values. */
-static void attention_backward_head(const co_call *call, int64_t n, int64_t shared, float *room)
+static void attention_backward_head(const co_call *call, const co_run *run, int64_t n,
+                                    int64_t shared, float *room)
 {
     const attention *self = call->self;
     const co_attention_attr *a = call->attr;
@@ -200,10 +219,11 @@ static void attention_backward_head(const co_call *call, int64_t n, int64_t shar
     for (int64_t h = shared * each; h < (shared + 1) * each; h++) {
         const attention_head head = attention_find(x, call, n, h);
         const attention_head grad = attention_find(call->grad_in[0]->data, call, n, h);
+        const attention_dropout dropout = attention_find_dropout(call, run, n, h);
 
         attention_choose()->backward(&grad, &head, y + at + h * shape.size,
-                                     dy + at + h * shape.size, attention_norm(call, n, h), room,
-                                     &shape);
+                                     dy + at + h * shape.size, attention_norm(call, n, h), &dropout,
+                                     room, &shape);
     }
 }
 
@@ -214,7 +234,6 @@ static co_status attention_backward(co_call *call, const co_run *run)
     const int64_t tasks = call->in[0]->shape.dim[0] * a->kv_heads;
     const int threads = cpu_threads(call);
 
-    (void)run;
     if (!call->grad_in[0])
         return CO_OK;
     cpu_bring(&self->back_src, call, threads);
@@ -225,7 +244,7 @@ static co_status attention_backward(co_call *call, const co_run *run)
         const co_range mine = co_parallel_part(tasks, t, threads);
 
         for (int64_t i = mine.begin; i < mine.end; i++)
-            attention_backward_head(call, i / a->kv_heads, i % a->kv_heads,
+            attention_backward_head(call, run, i / a->kv_heads, i % a->kv_heads,
                                     cpu_own_scratch(call, t));
     }
     return CO_OK;

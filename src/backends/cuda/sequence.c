@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "backends/cuda/cuda.h"
+#include "core/rng.h"
 #include "kernels/cuda/attention.h"
 #include "kernels/cuda/embedding.h"
 
@@ -83,7 +84,8 @@ static bool attention_supports(const co_call *call, const char **why)
     return call->out[0]->shape.dim[2] / a->heads <= CUDA_ATTENTION_SIZE && cuda_fits(call, why);
 }
 
-static cuda_attention attention_sizes(const co_call *call)
+/* `run` is NULL where the plan is made. */
+static cuda_attention attention_sizes(const co_call *call, const co_run *run)
 {
     const co_attention_attr *a = call->attr;
     const int64_t *out = call->out[0]->shape.dim;
@@ -97,7 +99,13 @@ static cuda_attention attention_sizes(const co_call *call)
                             .kv_heads = (uint32_t)a->kv_heads,
                             .size = size,
                             .causal = a->causal,
-                            .scale = 1 / sqrtf((float)size)};
+                            .scale = 1 / sqrtf((float)size),
+                            .dropout = call->training ? a->dropout : 0,
+                            .values = run ? run->values : NULL,
+                            .sample = run ? run->sample : NULL,
+                            .seed = run ? run->seed : 0,
+                            .stream = CO_RNG_DROPOUT | call->node << 8,
+                            .kept = (float)(1 / (1 - a->dropout))};
 }
 
 /* A number for each row of each head. */
@@ -115,7 +123,7 @@ static size_t attention_blocks(const cuda_attention *s, uint32_t heads)
 
 static co_status attention_plan(co_call *call)
 {
-    const cuda_attention s = attention_sizes(call);
+    const cuda_attention s = attention_sizes(call, NULL);
 
     call->workspace_bytes = attention_line_bytes(&s);
     return CO_OK;
@@ -123,7 +131,7 @@ static co_status attention_plan(co_call *call)
 
 static co_status attention_plan_backward(co_call *call)
 {
-    const cuda_attention s = attention_sizes(call);
+    const cuda_attention s = attention_sizes(call, NULL);
 
     call->scratch_bytes = attention_line_bytes(&s);
     return CO_OK;
@@ -131,9 +139,8 @@ static co_status attention_plan_backward(co_call *call)
 
 static co_status attention_forward(co_call *call, const co_run *run)
 {
-    cuda_attention args = attention_sizes(call);
+    cuda_attention args = attention_sizes(call, run);
 
-    (void)run;
     args.out = call->out[0]->data;
     cuda_launch_blocks(call->queue, CUDA_attention_forward, attention_blocks(&args, args.heads),
                        &args);
@@ -142,9 +149,8 @@ static co_status attention_forward(co_call *call, const co_run *run)
 
 static co_status attention_backward(co_call *call, const co_run *run)
 {
-    cuda_attention args = attention_sizes(call);
+    cuda_attention args = attention_sizes(call, run);
 
-    (void)run;
     if (!call->grad_in[0])
         return CO_OK;
     args.out = call->grad_in[0]->data;

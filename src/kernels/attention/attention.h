@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/rng.h"
 #include "kernels/levels.h"
 
 #define ATTENTION_ROWS 8
@@ -20,8 +21,17 @@
 typedef struct attention_shape {
     int64_t length, size, in, out;
     float scale; /* of the products */
-    bool causal;
+    bool causal, drops;
 } attention_shape;
+
+/* Where `drops`: in training a weight counts as 0 or `scale` times. Of one head of a sample, whose
+   weights (length, length) have the words of `rng` from number `first` on. */
+typedef struct attention_dropout {
+    co_rng rng;
+    uint64_t first;
+    uint32_t below; /* dropped if the upper 24 bits of the word are less */
+    float scale;
+} attention_dropout;
 
 /* Queries, keys and values of a head, or their gradients. */
 typedef struct attention_head {
@@ -32,9 +42,10 @@ typedef struct attention_head {
 typedef struct attention_loops {
     /* Floats of room that both passes need. */
     size_t (*room)(const attention_shape *shape);
-    /* norm (length): of each position the logarithm of the sum of exponentials, for backward. */
-    void (*forward)(float *y, float *norm, const attention_head *x, float *room,
-                    const attention_shape *shape);
+    /* norm (length): of each position the logarithm of the sum of exponentials, for backward.
+       `dropout` counts where the shape says so, and may be NULL elsewhere. */
+    void (*forward)(float *y, float *norm, const attention_head *x,
+                    const attention_dropout *dropout, float *room, const attention_shape *shape);
     /* y of one query, the last of `seen` positions whose keys and values begin `shape->in` numbers
        after each other; shape->length positions at most. */
     void (*decode)(float *y, const attention_head *x, int64_t seen, float *room,
@@ -43,7 +54,8 @@ typedef struct attention_loops {
     size_t (*decode_room)(const attention_shape *shape);
     /* Writes dx->q; adds to dx->k and dx->v. */
     void (*backward)(const attention_head *dx, const attention_head *x, const float *y,
-                     const float *dy, const float *norm, float *room, const attention_shape *shape);
+                     const float *dy, const float *norm, const attention_dropout *dropout,
+                     float *room, const attention_shape *shape);
 } attention_loops;
 
 extern const attention_loops attention_loops_basic;

@@ -11,6 +11,7 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/simd_exp.h"
+#include "kernels/simd_random.h"
 
 #define ROWS ATTENTION_ROWS
 /* Vectors of results beside each other, for each of the rows: as many as registers hold. */
@@ -38,10 +39,13 @@ static int64_t attention_width(int64_t length)
     return (length + block - 1) / block * block;
 }
 
-/* Packed keys and values, and two blocks of rows. */
+/* Packed keys and values, and two blocks of rows; factors of a row, by groups of words. */
 static size_t attention_room(const attention_shape *shape)
 {
-    return (size_t)attention_width(shape->length) * (size_t)(2 * shape->size + 2 * ROWS);
+    const size_t width = (size_t)attention_width(shape->length);
+
+    return width * (size_t)(2 * shape->size + 2 * ROWS) +
+           (shape->drops ? width + 2 * SIMD_RANDOM_WORDS : 0);
 }
 
 /* LANES positions from s, of numbers d, d + 1, ... */
@@ -208,11 +212,39 @@ static int64_t attention_seen(const attention_shape *shape, int64_t t)
     return shape->causal ? t + 1 : shape->length;
 }
 
-static void attention_forward(float *y, float *norm, const attention_head *x, float *room,
+/* By what the first `n` weights of row t are multiplied. A block of words may begin in the row
+   before. */
+static const float *attention_draw(float *to, const attention_dropout *dropout, int64_t t,
+                                   int64_t n, const attention_shape *shape)
+{
+    const uint64_t first = dropout->first + (uint64_t)(t * shape->length);
+    const int64_t before = (int64_t)(first % 4);
+    uint32_t block = (uint32_t)(first / 4);
+
+    for (int64_t s = 0; s < before + n; s += SIMD_RANDOM_WORDS, block += LANES) {
+        uvec word[4];
+
+        simd_random_words(word, &dropout->rng, block);
+        for (int i = 0; i < 4; i++)
+            simd_store_any(to + s + i * LANES,
+                           simd_select((ivec)((word[i] >> 8) < dropout->below), simd_splat(0),
+                                       simd_splat(dropout->scale)));
+    }
+    return to + before;
+}
+
+static void attention_drop(float *p, const float *factor, int64_t end)
+{
+    for (int64_t s = 0; s < end; s += LANES)
+        simd_store_any(p + s, simd_load_any(p + s) * simd_load_any(factor + s));
+}
+
+static void attention_forward(float *y, float *norm, const attention_head *x,
+                              const attention_dropout *dropout, float *room,
                               const attention_shape *shape)
 {
     const int64_t width = attention_width(shape->length);
-    float *keys = room, *p = keys + 2 * width * shape->size;
+    float *keys = room, *p = keys + 2 * width * shape->size, *factors = p + 2 * ROWS * width;
 
     attention_pack(keys, x->k, shape);
     for (int64_t t = 0; t < shape->length; t += ROWS) {
@@ -221,9 +253,13 @@ static void attention_forward(float *y, float *norm, const attention_head *x, fl
         const attention_rows q = attention_find_rows(x->q + t * shape->in, shape->in, n);
 
         attention_products(p, &q, keys, end, shape);
-        for (int64_t r = 0; r < n; r++)
+        for (int64_t r = 0; r < n; r++) {
             norm[t + r] =
                 attention_softmax(p + r * width, attention_seen(shape, t + r), end, shape->scale);
+            if (shape->drops)
+                attention_drop(p + r * width, attention_draw(factors, dropout, t + r, end, shape),
+                               end);
+        }
         attention_mix(y + t * shape->out, shape->out, p, x->v, n, seen, shape);
     }
 }
@@ -243,6 +279,16 @@ static void attention_weigh(float *p, float *dp, float norm, float mean, int64_t
     memset(dp + seen, 0, (size_t)(end - seen) * sizeof(*dp));
 }
 
+/* The same where a weight is multiplied by a factor after the softmax, and so is its gradient. */
+static void attention_weigh_dropped(float *p, float *dp, const float *factor, float norm,
+                                    float mean, int64_t seen, int64_t end, float scale)
+{
+    for (int64_t s = 0; s < seen; s += LANES)
+        simd_store_any(dp + s, simd_load_any(dp + s) * simd_load_any(factor + s));
+    attention_weigh(p, dp, norm, mean, seen, end, scale);
+    attention_drop(p, factor, seen);
+}
+
 static float attention_dot(const float *a, const float *b, int64_t n)
 {
     float sum = 0;
@@ -258,14 +304,15 @@ static float attention_dot(const float *a, const float *b, int64_t n)
     return sum;
 }
 
-/* As p adds up to 1, the mean of dp over the weights is the product of result and gradient. */
+/* As p adds up to 1, the mean of dp over the weights is the product of result and gradient, also
+   where weights are dropped. */
 static void attention_backward(const attention_head *dx, const attention_head *x, const float *y,
-                               const float *dy, const float *norm, float *room,
-                               const attention_shape *shape)
+                               const float *dy, const float *norm, const attention_dropout *dropout,
+                               float *room, const attention_shape *shape)
 {
     const int64_t width = attention_width(shape->length);
     float *keys = room, *values = keys + width * shape->size;
-    float *p = values + width * shape->size, *dp = p + ROWS * width;
+    float *p = values + width * shape->size, *dp = p + ROWS * width, *factors = dp + ROWS * width;
 
     attention_pack(keys, x->k, shape);
     attention_pack(values, x->v, shape);
@@ -278,11 +325,17 @@ static void attention_backward(const attention_head *dx, const attention_head *x
         attention_products(p, &q, keys, end, shape);
         attention_products(dp, &g, values, end, shape);
         for (int64_t r = 0; r < n; r++) {
-            const int64_t at = (t + r) * shape->out;
+            const int64_t at = (t + r) * shape->out, own = attention_seen(shape, t + r);
+            const float mean = attention_dot(y + at, dy + at, shape->size);
 
-            attention_weigh(p + r * width, dp + r * width, norm[t + r],
-                            attention_dot(y + at, dy + at, shape->size),
-                            attention_seen(shape, t + r), end, shape->scale);
+            if (shape->drops)
+                attention_weigh_dropped(
+                    p + r * width, dp + r * width,
+                    attention_draw(factors, dropout, t + r, attention_width(own), shape),
+                    norm[t + r], mean, own, end, shape->scale);
+            else
+                attention_weigh(p + r * width, dp + r * width, norm[t + r], mean, own, end,
+                                shape->scale);
         }
         for (int64_t r = n; r < ROWS; r++) {
             memset(p + r * width, 0, (size_t)end * sizeof(*p));

@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "core/rng.h"
 #include "kernels/cuda/grid.h"
 
 #define TILE CUDA_ATTENTION_TILE
@@ -73,6 +74,24 @@ static inline float attention_dot(const float *a, const float *b, uint32_t size)
 static inline bool attention_sees(const cuda_attention *arg, uint32_t t, uint32_t s)
 {
     return t < arg->length && s < arg->length && (s <= t || !arg->causal);
+}
+
+/* By what the weight of the key at s is multiplied for the query at t. */
+static inline float attention_factor(const cuda_attention *arg, uint32_t n, uint32_t head,
+                                     uint32_t t, uint32_t s)
+{
+    const uint64_t number = ((uint64_t)head * arg->length + t) * arg->length + s;
+    uint32_t word[4];
+    co_rng rng;
+
+    if (arg->dropout <= 0 || !attention_sees(arg, t, s))
+        return 1;
+    rng.seed = arg->seed;
+    rng.stream = arg->stream;
+    rng.step = arg->values->given.step;
+    rng.item = arg->sample[n];
+    co_rng_philox(word, &rng, (uint32_t)(number / 4));
+    return (double)co_rng_to_unit(word[number % 4]) < arg->dropout ? 0 : arg->kept;
 }
 
 /* Keys that queries of the tile from `begin` on look at: up to this one. */
@@ -148,6 +167,10 @@ INLINE void attention_take_keys(const cuda_attention *arg, const float *q, float
     PHASE
     if (COLUMN == 0)
         sum[ROW] = attention_row_sum(p, sum[ROW] * shrink[ROW]);
+    if (arg->dropout > 0) {
+        PHASE
+        p[THREAD] *= attention_factor(arg, n, head, begin + ROW, first + COLUMN);
+    }
 }
 
 KERNEL(attention_forward, cuda_attention)
@@ -194,20 +217,25 @@ KERNEL(attention_forward, cuda_attention)
 typedef struct attention_tiles {
     const float *q, *k, *v, *dy;
     const float *norm, *mean; /* of the query at t: [t] */
+    uint32_t n, head;
 } attention_tiles;
 
-/* dz of a thread's pair, the query at t and the key at s; *p its weight. */
+/* dz of a thread's pair, the query at t and the key at s; *p its weight, as often as it counts. */
 static inline float attention_pair(float *p, const attention_tiles *tiles, uint32_t t, uint32_t s,
                                    const cuda_attention *arg)
 {
     const float *q = tiles->q + ROW * STEP, *k = tiles->k + COLUMN * STEP;
     const float *dy = tiles->dy + ROW * STEP, *v = tiles->v + COLUMN * STEP;
+    const float factor = attention_factor(arg, tiles->n, tiles->head, t, s);
+    float dz;
 
     *p = 0;
     if (!attention_sees(arg, t, s))
         return 0;
     *p = expf(attention_dot(q, k, arg->size) * arg->scale - tiles->norm[t]);
-    return *p * arg->scale * (attention_dot(dy, v, arg->size) - tiles->mean[t]);
+    dz = *p * arg->scale * (factor * attention_dot(dy, v, arg->size) - tiles->mean[t]);
+    *p *= factor;
+    return dz;
 }
 
 /* dq, and the means of dp that the keys' part takes. */
@@ -224,7 +252,7 @@ KERNEL(attention_backward_queries, cuda_attention)
         const attention_rows in = attention_input(&arg, n, head);
         const attention_rows out = attention_output(&arg, n, head);
         const size_t line = ((size_t)n * arg.heads + head) * arg.length;
-        const attention_tiles all = {q, k, v, dy, arg.norm + line, arg.mean + line};
+        const attention_tiles all = {q, k, v, dy, arg.norm + line, arg.mean + line, n, head};
 
         PHASE {
             const uint32_t t = begin + ROW;
@@ -281,7 +309,7 @@ KERNEL(attention_backward_keys, cuda_attention)
         for (uint32_t step = 0; step < shared * steps; step++) {
             const uint32_t head = own * shared + step / steps, first = start + step % steps * TILE;
             const size_t line = ((size_t)n * arg.heads + head) * arg.length;
-            const attention_tiles all = {q, k, v, dy, arg.norm + line, arg.mean + line};
+            const attention_tiles all = {q, k, v, dy, arg.norm + line, arg.mean + line, n, head};
 
             PHASE {
                 attention_load(q, arg.x, attention_input(&arg, n, head), first, &arg, THREAD);

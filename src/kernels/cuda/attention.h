@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <cohort/ext/step.h>
+
 /* Positions in a tile, whose pairs are a block's threads; numbers of a head at most. */
 #define CUDA_ATTENTION_TILE 16
 #define CUDA_ATTENTION_SIZE 128
@@ -18,7 +20,13 @@ typedef struct cuda_attention {
     float *mean;         /* (n, heads, length): of dp, weighted by p; of backward */
     uint32_t n, length, heads, kv_heads, size;
     bool causal;
-    float scale; /* 1 / sqrt(size) */
+    float scale;    /* 1 / sqrt(size) */
+    double dropout; /* probability; 0: no weight is dropped, and what follows is not read */
+    const co_step_values *values;
+    const uint32_t *sample; /* (n) */
+    uint64_t seed;
+    uint32_t stream;
+    float kept; /* 1 / (1 - dropout) */
 } cuda_attention;
 
 #endif
