@@ -142,6 +142,7 @@ static co_status mpiexec_start(mpiexec *m, const co_child_guard *guard)
                       .on_failure = (co_on_failure)spec->on_failure,
                       .max_restarts = spec->max_restarts,
                       .max_seconds = spec->max_seconds,
+                      .timeout_s = spec->timeout_s,
                       .reached = mpiexec_reached,
                       .arg = m,
                       .arena = m->arena};

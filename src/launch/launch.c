@@ -146,7 +146,7 @@ static co_status launch_mpi(const co_launch_options *options, co_rank_fn fn, voi
     co_watch *watch = NULL;
     co_status st;
 
-    CO_TRY(co_comm_create_mpi(&comm));
+    CO_TRY(co_comm_create_mpi(&comm, options->timeout_ms));
     if (!comm->watch) { /* not shared with other processes */
         watch = co_calloc_aligned(1, sizeof(*watch));
         if (watch)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "comm/mpi/mpi.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
@@ -34,7 +35,9 @@ typedef struct job {
     double start;            /* on co_clock_ns, in seconds */
     double look_at, over_at; /* in seconds since this start: when to read the notes next; when the
                                 ranks had ended, 0: not yet */
+    double starting_at;      /* likewise, when the first process had started */
     bool overdue;            /* we ended the launcher because it did not end by itself */
+    int absent;              /* we ended it because so many ranks had not begun; 0: all had */
     char cause[1400];
 } job;
 
@@ -120,6 +123,31 @@ static const char *mpiexec_silent(char *out, size_t size, const job *j, int dead
     return out;
 }
 
+/* Seconds from the first process's start until all ranks must have begun. */
+static int64_t mpiexec_start_limit(const job *j)
+{
+    const int64_t least = CO_MPI_START_MS / 1000;
+
+    return (j->m->timeout_s > least ? j->m->timeout_s : least) + JOB_GRACE_S;
+}
+
+/* "2 of 4 ranks have not begun ...", and which have. */
+static void mpiexec_explain_absent(job *j)
+{
+    int n = snprintf(j->cause, sizeof(j->cause),
+                     "%d of %d rank%s had not begun %lld s after the first process: a host or its "
+                     "network does not answer; begun ha%s",
+                     j->absent, j->ranks, co_plural((uint64_t)j->ranks),
+                     (long long)mpiexec_start_limit(j), j->ranks - j->absent == 1 ? "s" : "ve");
+
+    if (j->absent == j->ranks)
+        n += snprintf(j->cause + n, sizeof(j->cause) - (size_t)n, " none");
+    for (int r = 0; r < j->ranks && n < (int)sizeof(j->cause) - 320; r++)
+        if (j->note[r].kind != CO_NOTE_NONE)
+            n += snprintf(j->cause + n, sizeof(j->cause) - (size_t)n, " rank %d on %s;", r,
+                          j->note[r].host);
+}
+
 static const char *mpiexec_ending(char *out, size_t size, const job *j, int code)
 {
     if (j->overdue)
@@ -138,6 +166,10 @@ static bool mpiexec_explain(co_status *status, job *j, int dead, int code)
     char ending[64], who[320];
 
     *status = CO_E_PEER;
+    if (j->absent) {
+        mpiexec_explain_absent(j);
+        return true;
+    }
     if (note && note->kind == CO_NOTE_FAILED) {
         snprintf(j->cause, sizeof(j->cause), "rank %d (process %ld on %s): %s", dead, note->pid,
                  note->host, note->message);
@@ -248,8 +280,22 @@ static bool mpiexec_is_over(const job *j)
     return left;
 }
 
-/* Ends a launcher that has not noticed that its ranks ended; it may wait for ever for a lost
-   host. */
+/* How many ranks are missing although the first process started long ago. */
+static int mpiexec_absent(job *j, double seconds)
+{
+    int absent = 0;
+
+    if (j->starting_at == 0 && co_notes_any_starting(j->m->notes))
+        j->starting_at = seconds;
+    if (j->starting_at == 0 || seconds - j->starting_at < (double)mpiexec_start_limit(j))
+        return 0;
+    for (int r = 0; r < j->ranks; r++)
+        absent += j->note[r].kind == CO_NOTE_NONE;
+    return absent;
+}
+
+/* Ends a launcher that has not noticed that its ranks ended, or that some do not come; it may wait
+   for ever for a lost host. */
 static bool mpiexec_tick(void *arg, double seconds)
 {
     job *j = arg;
@@ -261,7 +307,9 @@ static bool mpiexec_tick(void *arg, double seconds)
     if (j->over_at == 0 && mpiexec_is_over(j))
         j->over_at = seconds;
     j->overdue = j->over_at > 0 && seconds - j->over_at > JOB_GRACE_S;
-    return j->overdue;
+    if (j->over_at == 0 && j->absent == 0)
+        j->absent = mpiexec_absent(j, seconds);
+    return j->overdue || j->absent;
 }
 
 static co_status mpiexec_run_once(int *code, co_status *asked, job *j, const co_child_guard *guard,
@@ -275,8 +323,9 @@ static co_status mpiexec_run_once(int *code, co_status *asked, job *j, const co_
     CO_TRY(co_notes_create(j->m->notes, &j->last));
     child.file = argv[0];
     child.argv = argv;
-    j->look_at = j->over_at = 0;
+    j->look_at = j->over_at = j->starting_at = 0;
     j->overdue = false;
+    j->absent = 0;
     if (j->m->max_seconds) {
         child.limit_seconds = (double)j->m->max_seconds - mpiexec_seconds(j);
         child.limit_seconds = child.limit_seconds > 0.1 ? child.limit_seconds : 0.1;
@@ -320,7 +369,7 @@ static co_status mpiexec_run(job *j, const co_child_guard *guard)
             return mpiexec_left(j, asked);
         if (asked != CO_OK) /* they were asked to end, but did not leave in order */
             return co_fail(asked, asked == CO_E_INTERRUPTED ? "interrupted" : "terminated");
-        dead = mpiexec_find_dead(j);
+        dead = j->absent ? -1 : mpiexec_find_dead(j);
         accident = mpiexec_explain(&status, j, dead, code);
         if (!accident || !mpiexec_again(j, dead, guard))
             return co_fail(status, "%s", j->cause);

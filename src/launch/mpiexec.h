@@ -19,6 +19,7 @@ typedef struct co_mpiexec {
     co_on_failure on_failure;
     int64_t max_restarts;
     int64_t max_seconds; /* 0: no limit */
+    int64_t timeout_s;   /* of ranks for each other */
     /* 1 + step of the last checkpoint; 0: none. May be NULL. */
     uint64_t (*reached)(void *arg);
     void *arg;

@@ -19,6 +19,7 @@
 #define NOTES_MAX_LINE 1536
 #define NOTES_MAX_FILE ((size_t)1 << 20)
 #define NOTES_RESTART  "restart" /* the other files are named by rank */
+#define NOTES_STARTING "starting"
 
 static const co_open_rule notes_rule = {.status = CO_E_DATA, .own = true, .max = NOTES_MAX_FILE};
 
@@ -44,7 +45,8 @@ static bool notes_path(char out[NOTES_MAX_PATH], const char *folder, int rank)
 
 static bool notes_is_ours(const char *name)
 {
-    return strspn(name, "0123456789") == strlen(name) || strcmp(name, NOTES_RESTART) == 0;
+    return strspn(name, "0123456789") == strlen(name) || strcmp(name, NOTES_RESTART) == 0 ||
+           strcmp(name, NOTES_STARTING) == 0;
 }
 
 static void notes_clear(const char *folder)
@@ -111,6 +113,21 @@ void co_notes_read_restart(co_notes_restart *out, const char *folder)
         sscanf(line, "%d %d %n", &out->count, &out->lost_rank, &at) == 2 && at > 0)
         snprintf(out->cause, sizeof(out->cause), "%.*s", (int)strcspn(line + at, "\n"), line + at);
     fclose(file);
+}
+
+void co_notes_starting(const char *folder)
+{
+    char path[NOTES_MAX_PATH];
+
+    if (notes_join(path, folder, NOTES_STARTING))
+        notes_append_to(path, "");
+}
+
+bool co_notes_any_starting(const char *folder)
+{
+    char path[NOTES_MAX_PATH];
+
+    return notes_join(path, folder, NOTES_STARTING) && co_fs_exists(path);
 }
 
 void co_notes_begin(const char *folder, int rank)

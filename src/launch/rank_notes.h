@@ -3,7 +3,8 @@
  *
  * mpiexec's exit code does not tell which rank ended first, or on which host. So each rank writes a
  * file: its host, then whether it was asked to end, failed or left. A rank without any of these
- * died.
+ * died. Before it knows its number it leaves a sign that processes have been started at all, which
+ * a launcher with a queue may do late.
  */
 #ifndef CO_LAUNCH_RANK_NOTES_H
 #define CO_LAUNCH_RANK_NOTES_H
@@ -41,6 +42,10 @@ typedef struct co_notes_restart {
 /* Create the folder, empty except for `restart`. */
 co_status co_notes_create(const char *folder, const co_notes_restart *restart);
 void co_notes_remove(const char *folder);
+
+/* In a process that is to become a rank, before MPI starts; the second says whether any has. */
+void co_notes_starting(const char *folder);
+bool co_notes_any_starting(const char *folder);
 
 /* In a rank. If nothing can be read, it is the first start. */
 void co_notes_read_restart(co_notes_restart *out, const char *folder);

@@ -76,8 +76,10 @@ co_status co_signal_thread_open(co_signal_thread **out, const char *notes)
     l->notes = notes;
     atomic_store(&l->rank, -1);
     signal_choose(&l->watched);
-    if (notes) /* die with mpiexec, which ends its ranks unless it is killed itself */
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (notes) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* with mpiexec, if that is killed and cannot end it */
+        co_notes_starting(notes);
+    }
     pthread_sigmask(SIG_BLOCK, &l->watched, &l->before);
     error = pthread_create(&l->thread, NULL, signal_loop, l);
     if (error) {

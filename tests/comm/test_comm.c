@@ -321,7 +321,7 @@ static int test_under_mpi(bool abort_one)
 {
     int failed;
 
-    if (co_comm_create_mpi(&test_world) != CO_OK) {
+    if (co_comm_create_mpi(&test_world, 0) != CO_OK) {
         fprintf(stderr, "%s\n", co_error_message());
         return 1;
     }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # check_modules.sh BUILD CC KIND=LAUNCHER... - an installed Cohort over each MPI that this build has a
 # module for: the folder is moved first, since modules are found by where the program is. Then with
-# the module gone, damaged, with the launcher of another MPI, and with an MPI_Finalize that hangs.
+# the module gone, damaged, with the launcher of another MPI, and with calls of MPI that hang.
 set -eu
 build=$1
 cc=$2
@@ -29,6 +29,8 @@ echo '#include <unistd.h>
 int MPI_Finalize(void);
 int MPI_Finalize(void) { for (;;) pause(); }' >"$dir/hang.c"
 "$cc" -shared -fPIC "$dir/hang.c" -o "$dir/hang.so"
+sed 's/MPI_Finalize/MPI_Comm_dup/g' "$dir/hang.c" >"$dir/begin.c"
+"$cc" -shared -fPIC "$dir/begin.c" -o "$dir/begin.so"
 
 status=0
 bad()
@@ -57,8 +59,12 @@ for pair in "$@"; do
     grep -q '2 ranks' "$dir/said" || bad "$kind: not on 2 ranks"
     train "env LD_PRELOAD=$dir/hang.so $launcher" 2 || :
     # The launcher stops the other ranks once one has ended without MPI_Finalize.
-    grep -q 'MPI_Finalize has not returned' "$dir/said" || bad "$kind: finalizing hangs"
+    grep -q 'waited 10 s for MPI to return from MPI_Finalize' "$dir/said" || bad "$kind: finalizing hangs"
     [ -s "$dir/run/final.safetensors" ] || bad "$kind: finalizing hangs, and the weights are lost"
+    echo 'timeout: 1' >>"$dir/job.yaml"
+    refused "$kind, a start that hangs" 'waited 1 s for MPI to return from making a communicator' \
+        "env LD_PRELOAD=$dir/begin.so $launcher"
+    sed -i '/^timeout/d' "$dir/job.yaml"
     module=$modules/cohort-mpi-$kind.so
     mv "$module" "$dir/kept"
     refused "$kind, no module" "Cohort's module for" "$launcher"

@@ -2,9 +2,12 @@
 #ifndef CO_COMM_MPI_INTERNAL_H
 #define CO_COMM_MPI_INTERNAL_H
 
+#include <pthread.h>
+
 #include "comm/mpi/calls.h"
 
 #include "comm/comm_internal.h"
+#include "comm/mpi/mpi.h"
 
 #define CO_MPI_TAG_HEADER 1
 #define CO_MPI_TAG_DATA   2
@@ -67,8 +70,23 @@ extern const co_mpi_calls *co_mpi;
 /* CO_E_UNSUPPORTED with the remedy where there is none. */
 co_status co_mpi_load(void);
 
-/* init.c: load it, and initialise it unless the program has. */
-co_status co_mpi_init(void);
+/* init.c: load it, and initialise it unless the program has, within `ms` (CO_MPI_START_MS at
+   least). */
+co_status co_mpi_init(uint32_t ms);
+
+/* limit.c: between begin and end, MPI is in a call that other ranks have to make, too. If that
+   takes longer than `ms`, says so and ends the process with `exit_code`. `what` is borrowed. */
+typedef struct co_mpi_limit {
+    const char *what;
+    uint32_t ms;
+    int exit_code;
+    bool watched, returned;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+} co_mpi_limit;
+void co_mpi_limit_begin(co_mpi_limit *limit, const char *what, uint32_t ms, int exit_code);
+void co_mpi_limit_end(co_mpi_limit *limit);
 
 co_status co_mpi_check(int code, const char *what);
 /* check.c: fill in the fields that ranks exchange, [2 * CO_MPI_FIELDS]. */

@@ -271,11 +271,14 @@ void co_mpi_destroy(co_comm *comm)
 {
     mpi_comm *c = (mpi_comm *)comm;
     bool finalized = false, alive;
+    co_mpi_limit limit;
 
     co_mpi_progress_thread_close(c);
     co_mpi->finalized(&finalized);
     alive = mpi_is_alive(c) && !finalized;
     co_mpi_lock();
+    co_mpi_limit_begin(&limit, "freeing a communicator", comm->timeout_ms,
+                       co_exit_code(CO_E_TIMEOUT));
     co_mpi_pipe_close(c, alive);
     if (alive) {
         co_mpi_read_last_notes(c);
@@ -284,6 +287,7 @@ void co_mpi_destroy(co_comm *comm)
         co_mpi_ops_free(c);
         co_mpi_tree_free(c); /* of a dead one, MPI may still write to the buffers */
     }
+    co_mpi_limit_end(&limit);
     co_mpi_host_close(c);
     co_mpi_unlock();
     co_free(c->sends);
@@ -330,12 +334,16 @@ static co_status mpi_split_locked(co_comm **out, mpi_comm *c, int color, int key
 
 static co_status mpi_split_any(co_comm **out, co_comm *comm, int color, int key)
 {
+    co_mpi_limit limit;
     co_status st;
 
     /* Compares descriptors, too: afterwards all ranks are in the same call. */
     CO_TRY(co_comm_run(comm, &(co_coll_args){.coll = CO_COLL_SPLIT}));
     co_mpi_lock();
+    co_mpi_limit_begin(&limit, "making a communicator", comm->timeout_ms,
+                       co_exit_code(CO_E_TIMEOUT));
     st = mpi_split_locked(out, (mpi_comm *)comm, color, key);
+    co_mpi_limit_end(&limit);
     co_mpi_unlock();
     return st;
 }
@@ -416,13 +424,11 @@ const co_comm_ops co_transport_mpi = {
     .destroy = co_mpi_destroy,
 };
 
-co_status co_comm_create_mpi(co_comm **out)
+static co_status mpi_create(co_comm **out)
 {
     mpi_communicator world;
     co_status st;
 
-    *out = NULL;
-    CO_TRY(co_mpi_init());
     CO_TRY(co_mpi_check(co_mpi->comm_dup(co_mpi->world, &world), "making a communicator"));
     st = mpi_open(out, world);
     if (st == CO_OK)
@@ -431,6 +437,20 @@ co_status co_comm_create_mpi(co_comm **out)
         st = co_mpi_pipe_open((mpi_comm *)*out);
     if (st == CO_OK)
         st = co_mpi_progress_thread_open((mpi_comm *)*out);
+    return st;
+}
+
+co_status co_comm_create_mpi(co_comm **out, uint32_t timeout_ms)
+{
+    co_mpi_limit limit;
+    co_status st;
+
+    *out = NULL;
+    timeout_ms = timeout_ms ? timeout_ms : CO_COMM_TIMEOUT_MS;
+    CO_TRY(co_mpi_init(timeout_ms));
+    co_mpi_limit_begin(&limit, "making a communicator", timeout_ms, co_exit_code(CO_E_TIMEOUT));
+    st = mpi_create(out);
+    co_mpi_limit_end(&limit);
     if (st != CO_OK)
         *out = NULL; /* leaked, as in co_mpi_split */
     return st;

@@ -4,6 +4,8 @@
 
 #include <cohort/comm.h>
 
+#define CO_MPI_START_MS 30000 /* MPI_Init may take this long whatever the timeout */
+
 /* Whether this process can use an MPI; *why is a static one-line reason when not. */
 bool co_mpi_available(const char **why);
 /* "Open MPI v4.1.4": the MPI that this process uses or would use; "" where there is none. Returns
@@ -14,8 +16,9 @@ char *co_mpi_library(char *out, size_t size);
 const char *co_mpi_name(int i);
 /* Join the world: MPI_Init unless the program has done it (then it stays the program's to
    finalize). Destroying the communicator leaves MPI initialised. Where there is no MPI:
-   CO_E_UNSUPPORTED with the remedy. */
-co_status co_comm_create_mpi(co_comm **out);
+   CO_E_UNSUPPORTED with the remedy. Where other ranks do not come for `timeout_ms` (0: the default
+   of a communicator) MPI cannot be stopped, and the process ends, with a message. */
+co_status co_comm_create_mpi(co_comm **out, uint32_t timeout_ms);
 /* State recorded by the i-th rank of this host; NULL: none, or not accessible. For a communicator
    made by co_comm_create_mpi. */
 struct co_watch *co_mpi_watch(const co_comm *comm, int i);
