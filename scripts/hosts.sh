@@ -6,9 +6,16 @@
 #   hosts_on HOST COMMAND...        run it there
 #   hosts_rate HOST RATE            hold what it sends to "1gbit", "100mbit"
 #   hosts_unplug HOST, hosts_plug HOST    its cable
+#   hosts_shape HOST LINE...        its cable delays, loses, ... (tests/network/wire.c)
+#   hosts_part HOST HOST            these two no longer reach each other; hosts_join: all do
+#   hosts_freeze HOST, hosts_thaw HOST    all its processes stand still
 #   hosts_power_off HOST            its processes are gone at once, and nobody is told
 #   hosts_power_on HOST             it starts anew
 #   hosts_stop                      all of them; to be called at exit
+#
+# Set before a host starts: hosts_wire, the program of tests/network/wire.c, makes its cable one for
+# hosts_shape, with hosts_seed; hosts_skew_nN, seconds by which its clocks are ahead, with hosts_skew,
+# the library of tests/network/skew.c.
 #
 # Addresses are 198.18.0.1 and so on (set aside for tests, RFC 2544), and lie in namespaces alone:
 # nothing of the machine's own network is touched, and all is gone when this shell is.
@@ -44,6 +51,14 @@ hosts_hold() # PIDFILE COMMAND...
     echo $! >"$hosts_file"
 }
 
+# What all programs of host $1 have in their environment: another time of day.
+hosts_skewed()
+{
+    eval "hosts_ahead=\${hosts_skew_$1:-0}"
+    # shellcheck disable=SC2154 # set by eval
+    [ "$hosts_ahead" = 0 ] || echo "COHORT_SKEW=$hosts_ahead LD_PRELOAD=$hosts_skew"
+}
+
 # What the first process of a host does.
 hosts_boot='
 set -e
@@ -70,7 +85,7 @@ PasswordAuthentication no
 PermitRootLogin prohibit-password
 MaxStartups 100
 PrintMotd no
-SetEnv TMPDIR=$hosts_dir/$1/tmp PATH=$PATH OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+SetEnv TMPDIR=$hosts_dir/$1/tmp PATH=$PATH OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 $(hosts_skewed "$1")
 CONFIG
 }
 
@@ -105,8 +120,22 @@ hosts_cable()
 {
     hosts_switch=$(cat "$hosts_dir/switch")
     hosts_pid=$(cat "$hosts_dir/$1/unshare")
-    nsenter -t "$hosts_switch" -n ip link add "e-$1" type veth peer name eth0 netns "$hosts_pid" \
-        address "$(printf '02:00:00:00:00:%02x' "${1#n}")"
+    hosts_mac=$(printf '02:00:00:00:00:%02x' "${1#n}")
+    if [ -z "${hosts_wire:-}" ]; then
+        nsenter -t "$hosts_switch" -n ip link add "e-$1" type veth peer name eth0 \
+            netns "$hosts_pid" address "$hosts_mac"
+    else
+        rm -f "$hosts_dir/$1/control"
+        mkfifo "$hosts_dir/$1/control"
+        hosts_hold "$hosts_dir/$1/wire" nsenter -t "$hosts_switch" -n "$hosts_wire" "$hosts_pid" \
+            eth0 "e-$1" "$((${hosts_seed:-1} * 100 + ${1#n}))" "$hosts_dir/$1/control"
+        hosts_tries=0
+        until nsenter -t "$hosts_pid" -n ip link set eth0 address "$hosts_mac" 2>/dev/null; do
+            hosts_tries=$((hosts_tries + 1))
+            [ $hosts_tries -lt 1000 ] || return 1
+            sleep 0.01
+        done
+    fi
     nsenter -t "$hosts_switch" -n ip link set "e-$1" master switch up
     nsenter -t "$hosts_pid" -n ip link set lo up
     nsenter -t "$hosts_pid" -n ip addr add "$(hosts_address "$1")/24" dev eth0
@@ -127,9 +156,12 @@ hosts_power_on()
 {
     hosts_files "$1"
     rm -f "$hosts_dir/$1/cable"
+    eval "hosts_ahead=\${hosts_skew_$1:-0}"
+    hosts_time=
+    [ "$hosts_ahead" = 0 ] || hosts_time="--time --monotonic $hosts_ahead --boottime $hosts_ahead"
     hosts_hold "$hosts_dir/$1/unshare" unshare -n sh -c \
-        'until [ -e "$3/$2/cable" ]; do sleep 0.01; done; exec unshare -m -u -i -p -f --kill-child \
-        --mount-proc sh -c "$4" "$@"' sh sh "$1" "$hosts_dir" "$hosts_boot"
+        'until [ -e "$3/$2/cable" ]; do sleep 0.01; done; exec unshare $5 -m -u -i -p -f --kill-child \
+        --mount-proc sh -c "$4" "$@"' sh sh "$1" "$hosts_dir" "$hosts_boot" "$hosts_time"
     hosts_wait_net "$(cat "$hosts_dir/$1/unshare")" && hosts_cable "$1" || return 1
     : >"$hosts_dir/$1/cable"
     hosts_wait "$1"
@@ -166,8 +198,12 @@ hosts_on()
 {
     hosts_host=$1
     shift
-    nsenter -t "$(hosts_init "$hosts_host")" -n -m -u -i -p -- env -C "$PWD" \
-        TMPDIR="$hosts_dir/$hosts_host/tmp" "$@"
+    eval "hosts_ahead=\${hosts_skew_$hosts_host:-0}"
+    hosts_time=
+    [ "$hosts_ahead" = 0 ] || hosts_time=-T
+    # shellcheck disable=SC2046,SC2086 # words
+    nsenter -t "$(hosts_init "$hosts_host")" -n -m -u -i -p $hosts_time -- env -C "$PWD" \
+        TMPDIR="$hosts_dir/$hosts_host/tmp" $(hosts_skewed "$hosts_host") "$@"
 }
 
 hosts_rate()
@@ -186,6 +222,40 @@ hosts_plug()
     nsenter -t "$(cat "$hosts_dir/switch")" -n ip link set "e-$1" up
 }
 
+hosts_shape()
+{
+    hosts_host=$1
+    shift
+    printf '%s\n' "$@" >"$hosts_dir/$hosts_host/control"
+}
+
+hosts_part()
+{
+    for hosts_i in "$@"; do
+        nsenter -t "$(cat "$hosts_dir/switch")" -n bridge link set dev "e-$hosts_i" isolated on
+    done
+}
+
+hosts_join()
+{
+    for hosts_i in $hosts_all; do
+        nsenter -t "$(cat "$hosts_dir/switch")" -n bridge link set dev "e-$hosts_i" isolated off
+    done
+}
+
+# kill -1 spares the host's first process.
+hosts_freeze()
+{
+    nsenter -t "$(hosts_init "$1")" -m -p sh -c 'kill -STOP -1'
+    kill -STOP "$(hosts_init "$1")"
+}
+
+hosts_thaw()
+{
+    kill -CONT "$(hosts_init "$1")"
+    nsenter -t "$(hosts_init "$1")" -m -p sh -c 'kill -CONT -1'
+}
+
 hosts_power_off()
 {
     hosts_unplug "$1"
@@ -201,6 +271,8 @@ hosts_stop()
         [ -z "$hosts_pid" ] || kill -KILL "$hosts_pid" 2>/dev/null || :
         [ ! -f "$hosts_dir/$hosts_i/unshare" ] ||
             kill -KILL "$(cat "$hosts_dir/$hosts_i/unshare")" 2>/dev/null || :
+        [ ! -f "$hosts_dir/$hosts_i/wire" ] ||
+            kill -KILL "$(cat "$hosts_dir/$hosts_i/wire")" 2>/dev/null || :
     done
     [ ! -f "$hosts_dir/switch" ] || kill -KILL "$(cat "$hosts_dir/switch")" 2>/dev/null || :
     hosts_all=
