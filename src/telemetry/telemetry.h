@@ -11,6 +11,7 @@
 #include <cohort/status.h>
 
 #include "metrics/metrics.h"
+#include "telemetry/display.h"
 
 /* Facts about the run, known before the first step. */
 typedef struct co_run_info {
@@ -145,6 +146,7 @@ struct co_sink_ops {
     bool (*wanted)(const co_sink_options *options); /* NULL: always */
     co_status (*open)(co_sink **out, const co_run_info *info, const co_sink_options *options);
     co_status (*event)(co_sink *sink, const co_event *event);
+    co_status (*show)(co_sink *sink, const co_display *display); /* NULL: ignored */
     void (*text)(co_sink *sink, const char *line); /* a line for people; NULL: ignored */
     void (*close)(co_sink *sink);
 };

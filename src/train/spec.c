@@ -172,6 +172,10 @@ static const char *const spec_board_names[] = {"cohort", "imagenet", NULL};
 static const co_key spec_board_keys[] = {
     {"names", CO_KEY_CHOICE, SPEC(board_names), "cohort", 0, 0, spec_board_names,
      "of the figures: our own, or those of scripts for ImageNet, epoch by epoch"},
+    {"images", CO_KEY_INT, SPEC(board_images), "8", 0, 64, NULL,
+     "samples that are shown as the network sees them in its first epoch"},
+    {"histograms", CO_KEY_INT, SPEC(board_histograms), "1", 0, 1 << 24, NULL,
+     "epochs from one histogram of weights and gradients to the next; 0: none"},
     CO_KEYS_END,
 };
 

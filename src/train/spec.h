@@ -48,6 +48,8 @@ typedef struct co_spec {
     const co_value *tensorboard_value;
     bool tensorboard;           /* from `tensorboard`: whether to write a file, and its tag names */
     int board_names;            /* co_board_names */
+    int64_t board_images;       /* samples to show */
+    int64_t board_histograms;   /* epochs between two; 0: none */
     int64_t evaluate_every;     /* epochs */
     const char *stop_metric;    /* of `stop_at` */
     double stop_unused;         /* target of the keys that are metrics; those are read elsewhere */

@@ -122,6 +122,7 @@ static co_status trainer_end_epoch(trainer *t)
         t->rank[r].train_accuracy = t->rank[r].test_accuracy = (double)NAN;
     event.rank = t->rank;
     CO_TRY(trainer_emit(t, &event));
+    CO_TRY(trainer_show_epoch(t));
     trainer_check_stop(t, &event);
     return CO_OK;
 }
@@ -272,6 +273,8 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
         st = trainer_choose_kernels(&t);
     if (st == CO_OK)
         st = trainer_say_kernels(&t);
+    if (st == CO_OK)
+        st = trainer_show_start(&t);
     if (st == CO_OK)
         st = trainer_open_saver(&t);
     if (st == CO_OK && job->state && t.epoch_step == 0)

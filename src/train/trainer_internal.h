@@ -136,6 +136,12 @@ co_status trainer_choose_kernels(trainer *t);
 /* Where reference kernels, which the config does not ask for, make training slow. */
 co_status trainer_say_kernels(trainer *t);
 
+/* --- trainer_display.c --- */
+/* Show sinks what the config's `tensorboard` asks for: before the first step of the run; after an
+   epoch. */
+co_status trainer_show_start(trainer *t);
+co_status trainer_show_epoch(trainer *t);
+
 /* --- trainer_replay.c --- */
 /* With a device alone; before its loader. */
 co_status trainer_open_replay(trainer *t);

@@ -33,6 +33,10 @@ typedef struct board {
     bool has_version;
     uint64_t goes_on; /* step at which a session starts; 0: none */
     board_figure figure[32];
+    /* Of the last value that is one: fields 1 to 5, the sum of the buckets, the last limit. */
+    double histogram[6], buckets, limit;
+    size_t image_bytes, graph_nodes; /* of the last image and graph */
+    bool has_config;
 } board;
 
 /* Bitwise CRC-32C, most significant bit first on reversed bits, unlike the sink's. */
@@ -109,6 +113,48 @@ static unsigned board_field(const uint8_t **at, const uint8_t **inner, uint64_t 
     return (unsigned)(key >> 3);
 }
 
+static void board_histogram(board *b, const uint8_t *at, const uint8_t *end)
+{
+    const uint8_t *inner;
+    uint64_t bits;
+
+    b->buckets = 0;
+    while (at < end) {
+        const unsigned field = board_field(&at, &inner, &bits);
+        double number;
+
+        memcpy(&number, &bits, sizeof(number));
+        if (field < 6)
+            b->histogram[field] = number;
+        else if (field == 6)
+            b->limit = number;
+        else
+            b->buckets += number;
+    }
+}
+
+static void board_graph(board *b, const uint8_t *at, const uint8_t *end)
+{
+    const uint8_t *inner;
+    uint64_t number;
+
+    b->graph_nodes = 0;
+    while (at < end)
+        b->graph_nodes += board_field(&at, &inner, &number) == 1;
+    assert_ptr_equal(at, end);
+}
+
+static void board_image(board *b, const uint8_t *at, const uint8_t *end)
+{
+    const uint8_t *inner;
+    uint64_t number;
+
+    while (at < end)
+        if (board_field(&at, &inner, &number) == 4)
+            b->image_bytes = number;
+    assert_ptr_equal(at, end);
+}
+
 static void board_value(board *b, const uint8_t *at, const uint8_t *end, uint64_t step)
 {
     board_figure *figure = &b->figure[b->n++];
@@ -124,7 +170,12 @@ static void board_value(board *b, const uint8_t *at, const uint8_t *end, uint64_
             snprintf(figure->tag, sizeof(figure->tag), "%.*s", (int)number, (const char *)inner);
         else if (field == 2)
             memcpy(&figure->value, &bits, sizeof(bits));
+        else if (field == 4)
+            board_image(b, inner, inner + number);
+        else if (field == 5)
+            board_histogram(b, inner, inner + number);
     }
+    b->has_config |= strcmp(figure->tag, "_hparams_/session_start_info") == 0;
     assert_ptr_equal(at, end);
 }
 
@@ -141,6 +192,8 @@ static void board_event(board *b, const uint8_t *at, const uint8_t *end)
             step = number;
         else if (field == 3)
             b->has_version = number == 13 && memcmp(inner, "brain.Event:2", 13) == 0;
+        else if (field == 4)
+            board_graph(b, inner, stop);
         else if (field == 7)
             b->goes_on = step;
         else if (field == 5)
@@ -275,6 +328,70 @@ static void tensorboard_resumed_run_names_its_step(void **state)
     assert_true(board_at(&b, "train/loss", 302) == (float)(1.0 / 302));
 }
 
+static void board_show(const co_display *display)
+{
+    co_sink *sink;
+
+    assert_int_equal(
+        co_sink_tensorboard.open(&sink, &run_info, &(co_sink_options){.run_dir = folder_path(".")}),
+        CO_OK);
+    assert_int_equal(sink->ops->show(sink, display), CO_OK);
+    sink->ops->close(sink);
+}
+
+static void tensorboard_histogram_counts_what_is_finite(void **state)
+{
+    const float value[] = {-1, 0, 0.5f, 3, (float)NAN, (float)INFINITY};
+    const float equal[] = {2, 2, 2}, none[] = {(float)NAN};
+    co_display display = {
+        .kind = CO_DISPLAY_VALUES, .step = 7, .name = "weights/a", .value = value, .n = 6};
+    board b;
+
+    (void)state;
+    board_show(&display);
+    board_read(&b);
+    assert_string_equal(b.figure[0].tag, "weights/a");
+    assert_int_equal(b.figure[0].step, 7);
+    assert_true(b.histogram[1] == -1 && b.histogram[2] == 3 && b.histogram[3] == 4);
+    assert_true(b.histogram[4] == 2.5 && b.histogram[5] == 10.25);
+    assert_true(b.buckets == 4 && b.limit == 3);
+    display.value = equal;
+    display.n = 3;
+    board_show(&display);
+    board_read(&b);
+    assert_true(b.buckets == 3 && b.limit > 2);
+    display.value = none;
+    display.n = 1;
+    board_show(&display);
+    board_read(&b);
+    assert_int_equal(b.records, 1);
+}
+
+static void tensorboard_network_image_and_config_read_back(void **state)
+{
+    static const int64_t dim[] = {1, 3, 8, 8};
+    static const char *const in[] = {"input"};
+    const co_display_node node[] = {{"input", NULL, NULL, 0, dim, 4},
+                                    {"layer1.0.conv1", "conv2d", in, 1, dim, 4}};
+    const co_display_key key[] = {{"batch", "64"}, {"model", "resnet9"}};
+    uint8_t png[5000] = {0}; /* more than the first memory of a message */
+    co_display display = {.kind = CO_DISPLAY_NETWORK, .node = node, .n = 2};
+    board b;
+
+    (void)state;
+    board_show(&display);
+    board_read(&b);
+    assert_int_equal(b.graph_nodes, 2);
+    display = (co_display){.kind = CO_DISPLAY_CONFIG, .key = key, .n = 2};
+    board_show(&display);
+    board_read(&b);
+    assert_true(b.has_config);
+    display = (co_display){.kind = CO_DISPLAY_IMAGE, .name = "a", .png = png, .size = sizeof(png)};
+    board_show(&display);
+    board_read(&b);
+    assert_int_equal(b.image_bytes, sizeof(png));
+}
+
 /* What fits is complete. */
 static void tensorboard_full_disk_leaves_whole_records(void **state)
 {
@@ -302,6 +419,8 @@ int main(void)
         cmocka_unit_test(tensorboard_file_reads_back),
         cmocka_unit_test(tensorboard_imagenet_names_are_used),
         cmocka_unit_test(tensorboard_resumed_run_names_its_step),
+        cmocka_unit_test(tensorboard_histogram_counts_what_is_finite),
+        cmocka_unit_test(tensorboard_network_image_and_config_read_back),
         cmocka_unit_test(tensorboard_full_disk_leaves_whole_records),
     };
 
