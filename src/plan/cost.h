@@ -1,0 +1,54 @@
+/*
+ * cost.h - how long a collective takes, by closed forms over a link's latency and bandwidth.
+ *
+ * Hockney's model (R. Hockney, "The communication challenge for MPP", Parallel Computing 20, 1994):
+ * a message of n bytes takes alpha + n / beta. On top, as LogP has it (Culler et al., PPoPP 1993),
+ * each message costs its rank `overhead`, so that a rank that sends to p others at once pays p of
+ * them but one latency. Seconds, bytes, bytes per second. p = 1 costs nothing.
+ */
+#ifndef CO_PLAN_COST_H
+#define CO_PLAN_COST_H
+
+typedef struct co_cost_link {
+    double latency;   /* alpha: of one message, end to end */
+    double bandwidth; /* beta: in each direction at once */
+    double overhead;  /* of a rank, for each message that it sends or receives */
+} co_cost_link;
+
+/* One message. */
+double co_cost_send(const co_cost_link *link, double bytes);
+
+/* All-reduce of n bytes over p, each byte to be summed once, in Thakur, Rabenseifner and Gropp,
+   "Optimization of Collective Communication Operations in MPICH", IJHPCA 19, 2005, without their
+   gamma (the sum itself, which `bandwidth` contains where it was measured). */
+/* 2 (p - 1) alpha + 2 (p - 1) / p n / beta */
+double co_cost_ring(const co_cost_link *link, double bytes, double p);
+/* log2 p (alpha + n / beta); a p that is no power of 2 takes the next lower one and two messages
+   of all bytes more */
+double co_cost_recursive_doubling(const co_cost_link *link, double bytes, double p);
+/* Rabenseifner: 2 log2 p alpha + 2 (p - 1) / p n / beta; likewise */
+double co_cost_halving_doubling(const co_cost_link *link, double bytes, double p);
+/* Two binomial trees, up and down, each with half of the bytes (Sanders, Speck, Traeff, "Two-tree
+   algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 35, 2009):
+   2 ceil(log2 p) alpha + 2 n / beta. NCCL's tree. */
+double co_cost_two_trees(const co_cost_link *link, double bytes, double p);
+
+/* What src/comm/mpi/sum_over_hosts.c does: every host gets its part of the bytes from all at once
+   and sends the sum to all at once, as MPI's linear all-to-all and all-gather do:
+   2 (alpha + (p - 1) overhead) + 2 (p - 1) / p n / beta; one such exchange, of all bytes, where
+   they are at most 16 KiB. */
+double co_cost_slices(const co_cost_link *link, double bytes, double p);
+/* Bytes that each of the p sends in that. */
+double co_cost_slices_bytes(double bytes, double p);
+
+/* Every rank's n bytes to all others: alpha + (p - 1) (overhead + n / beta). */
+double co_cost_allgather(const co_cost_link *link, double bytes, double p);
+
+/* Sum in place in memory that p ranks share (src/comm/shm): each rank reads its slice of all ranks
+   and writes the sum to all: 2 alpha + 2 (p - 1) / p n / beta. */
+double co_cost_shared(const co_cost_link *link, double bytes, double p);
+
+/* ceil(log2 p) */
+double co_cost_levels(double p);
+
+#endif

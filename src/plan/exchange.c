@@ -1,0 +1,139 @@
+/* exchange.c - which collective a bucket takes, by strategy and by where ranks are. */
+#include "plan/exchange.h"
+
+#include <math.h>
+
+typedef double (*exchange_cost_fn)(const co_cost_link *link, double bytes, double p);
+
+static const exchange_cost_fn exchange_costs[] = {
+    [CO_ALLREDUCE_SLICES] = co_cost_slices,
+    [CO_ALLREDUCE_RING] = co_cost_ring,
+    [CO_ALLREDUCE_RECURSIVE_DOUBLING] = co_cost_recursive_doubling,
+    [CO_ALLREDUCE_HALVING_DOUBLING] = co_cost_halving_doubling,
+    [CO_ALLREDUCE_TREE] = co_cost_two_trees,
+};
+
+/* Whether a node sends to all others, so that much leaves its switch. */
+static bool exchange_is_wide(int algorithm)
+{
+    return algorithm != CO_ALLREDUCE_RING && algorithm != CO_ALLREDUCE_TREE;
+}
+
+static double exchange_across(const plan_layout *l, int algorithm, double bytes)
+{
+    const co_cost_link link = co_cluster_across(l->cluster, l->nodes, exchange_is_wide(algorithm));
+
+    return exchange_costs[algorithm](&link, bytes, l->nodes);
+}
+
+static int exchange_algorithm(const plan_layout *l, double bytes)
+{
+    int best = CO_ALLREDUCE_SLICES;
+
+    if (l->cluster->allreduce != CO_ALLREDUCE_BEST)
+        return l->cluster->allreduce;
+    for (int i = best + 1; i < CO_ALLREDUCE_BEST; i++)
+        if (exchange_across(l, i, bytes) < exchange_across(l, best, bytes))
+            best = i;
+    return best;
+}
+
+/* Of what a link has to carry without latency: messages of a rank follow each other. */
+static double exchange_busy(const plan_layout *l, int algorithm, double bytes)
+{
+    co_cost_link link = co_cluster_across(l->cluster, l->nodes, exchange_is_wide(algorithm));
+
+    /* a ring's or a tree's message waits for the one before it; only slices go all at once */
+    if (algorithm == CO_ALLREDUCE_SLICES)
+        link.latency = 0;
+    return exchange_costs[algorithm](&link, bytes, l->nodes);
+}
+
+plan_exchange plan_exchange_whole(const plan_layout *l, double bytes)
+{
+    const int algorithm = exchange_algorithm(l, bytes);
+    plan_exchange x = {.own = co_cost_shared(&l->cluster->inside.cost, bytes, l->each)};
+
+    if (l->nodes <= 1)
+        return x;
+    x.wire = exchange_busy(l, algorithm, bytes);
+    x.latency = exchange_across(l, algorithm, bytes) - x.wire;
+    x.bytes = co_cost_slices_bytes(bytes, l->nodes);
+    return x;
+}
+
+/* Every rank sends `bytes` to each of the others, in one message to each: what goes to ranks of
+   other nodes crosses the node's link once for each pair. */
+static plan_exchange exchange_all_to_all(const plan_layout *l, double bytes)
+{
+    const co_cost_link link = co_cluster_across(l->cluster, l->nodes, true);
+    const co_cost_link *inside = &l->cluster->inside.cost;
+    plan_exchange x = {0};
+
+    if (l->each > 1)
+        x.own = co_cost_allgather(inside, bytes, l->each);
+    if (l->nodes <= 1)
+        return x;
+    x.bytes = l->each * (l->ranks - l->each) * bytes;
+    x.wire = x.bytes / link.bandwidth + (l->ranks - 1) * link.overhead;
+    x.latency = link.latency;
+    return x;
+}
+
+static plan_exchange exchange_twice(plan_exchange x)
+{
+    x.own *= 2;
+    x.wire *= 2;
+    x.latency *= 2;
+    x.bytes *= 2;
+    return x;
+}
+
+/* Elements of P and Q for all tensors, as compress_powersgd.c has them. */
+static void exchange_powersgd(double *p, double *q, const plan_layout *l)
+{
+    *q = 0;
+    *p = l->work->n_tensor ? 0 : (double)l->work->n;
+    for (size_t i = 0; i < l->work->n_tensor; i++) {
+        const double rows = (double)l->work->tensor[i].rows, cols = (double)l->work->tensor[i].cols;
+        const double least = fmin(rows, cols), rank = fmin(l->choice->rank, least);
+        const bool whole =
+            least <= 1 || rows * cols <= l->choice->min_compression * (rows + cols) * rank;
+
+        *p += whole ? rows * cols : rows * rank;
+        *q += whole ? 0 : cols * rank;
+    }
+}
+
+plan_exchange plan_exchange_of(const plan_layout *l, double bytes)
+{
+    const double share = bytes / (4 * (double)l->work->n);
+    double p, q;
+
+    switch (l->choice->compress) {
+    case CO_CHOICE_HALF:
+        return l->ranks <= 2 ? exchange_all_to_all(l, bytes / 2)
+                             : exchange_twice(exchange_all_to_all(l, bytes / 2 / l->ranks));
+    case CO_CHOICE_TOPK: /* position and value of each */
+        return exchange_all_to_all(l, 2 * l->choice->ratio * bytes);
+    case CO_CHOICE_POWERSGD:
+        exchange_powersgd(&p, &q, l);
+        return plan_exchange_whole(l, 4 * p * share);
+    default:
+        break;
+    }
+    if (l->work->shards) /* the tree all-reduce goes from rank to rank (src/comm/mpi/tree.c) */
+        return l->nodes > 1 ? exchange_twice(exchange_all_to_all(l, bytes / l->ranks))
+                            : plan_exchange_whole(l, bytes);
+    return plan_exchange_whole(l, bytes);
+}
+
+plan_exchange plan_exchange_late(const plan_layout *l)
+{
+    double p, q;
+
+    if (l->choice->compress != CO_CHOICE_POWERSGD)
+        return (plan_exchange){0};
+    exchange_powersgd(&p, &q, l);
+    return plan_exchange_whole(l, 4 * q);
+}

@@ -1,0 +1,151 @@
+/* test_cost.c - collectives and expected maxima against their closed forms. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "plan/cost.h"
+#include "plan/stragglers.h"
+
+static const co_cost_link cost_link = {.latency = 10e-6, .bandwidth = 1e9, .overhead = 1e-6};
+
+#define CLOSE(a, b) assert_true(fabs((a) - (b)) <= 1e-9 * fabs(b) + 1e-15)
+
+static void send_takes_latency_and_bytes(void **state)
+{
+    (void)state;
+    CLOSE(co_cost_send(&cost_link, 1e6), 10e-6 + 1e-3);
+}
+
+static void ring_of_four_sends_one_and_a_half_times_all_bytes(void **state)
+{
+    (void)state;
+    CLOSE(co_cost_ring(&cost_link, 4e6, 4), 6 * 10e-6 + 6e-3);
+}
+
+static void recursive_doubling_of_eight_sends_all_bytes_three_times(void **state)
+{
+    (void)state;
+    CLOSE(co_cost_recursive_doubling(&cost_link, 1e6, 8), 3 * (10e-6 + 1e-3));
+    /* 6 = 4 + 2: to the neighbour, two rounds, and back */
+    CLOSE(co_cost_recursive_doubling(&cost_link, 1e6, 6), 4 * (10e-6 + 1e-3));
+}
+
+static void halving_doubling_of_eight_has_the_bytes_of_a_ring(void **state)
+{
+    const double ring = co_cost_ring(&cost_link, 8e6, 8) - 14 * 10e-6;
+
+    (void)state;
+    CLOSE(co_cost_halving_doubling(&cost_link, 8e6, 8), 6 * 10e-6 + ring);
+}
+
+static void trees_of_1024_take_twenty_latencies(void **state)
+{
+    (void)state;
+    CLOSE(co_cost_two_trees(&cost_link, 1e6, 1024), 20 * 10e-6 + 2e-3);
+}
+
+static void slices_pay_one_latency_and_a_message_for_each_host(void **state)
+{
+    (void)state;
+    CLOSE(co_cost_slices(&cost_link, 4e6, 4), 2 * (10e-6 + 3e-6) + 6e-3);
+    CLOSE(co_cost_slices_bytes(4e6, 4), 6e6);
+}
+
+static void small_slices_are_exchanged_once(void **state)
+{
+    (void)state;
+    CLOSE(co_cost_slices(&cost_link, 4096, 4), 10e-6 + 3e-6 + 3 * 4096 / 1e9);
+    CLOSE(co_cost_slices_bytes(4097, 4), 2 * 0.75 * 4097);
+}
+
+static void allgather_sends_to_all_others(void **state)
+{
+    (void)state;
+    CLOSE(co_cost_allgather(&cost_link, 1e6, 5), 10e-6 + 4 * (1e-6 + 1e-3));
+}
+
+static void shared_sum_memory_of_two_moves_half_twice(void **state)
+{
+    (void)state;
+    CLOSE(co_cost_shared(&cost_link, 1e6, 2), 20e-6 + 1e-3);
+}
+
+static void collective_of_one_rank_is_free(void **state)
+{
+    (void)state;
+    assert_true(co_cost_ring(&cost_link, 1e6, 1) == 0);
+    assert_true(co_cost_recursive_doubling(&cost_link, 1e6, 1) == 0);
+    assert_true(co_cost_halving_doubling(&cost_link, 1e6, 1) == 0);
+    assert_true(co_cost_two_trees(&cost_link, 1e6, 1) == 0);
+    assert_true(co_cost_slices(&cost_link, 1e6, 1) == 0);
+    assert_true(co_cost_allgather(&cost_link, 1e6, 1) == 0);
+    assert_true(co_cost_shared(&cost_link, 1e6, 1) == 0);
+}
+
+/* ---- stragglers ---- */
+
+static void normal_maximum_is_the_known_one(void **state)
+{
+    (void)state;
+    assert_true(co_normal_max(1) == 0);
+    assert_true(fabs(co_normal_max(2) - 1 / sqrt(M_PI)) < 1e-6);
+    assert_true(fabs(co_normal_max(3) - 1.5 / sqrt(M_PI)) < 1e-6);
+    /* Harter, "Expected values of normal order statistics", Biometrika 48, 1961 */
+    assert_true(fabs(co_normal_max(10) - 1.53875) < 1e-5);
+    assert_true(fabs(co_normal_max(100) - 2.50759) < 1e-5);
+}
+
+static void sample_maximum_counts_places_of_draws(void **state)
+{
+    static const double x[] = {1, 2, 3, 4};
+
+    (void)state;
+    CLOSE(co_sample_max(x, 4, 1), 2.5);
+    CLOSE(co_sample_max(x, 4, 2), (1 * 1 + 2 * 3 + 3 * 5 + 4 * 7) / 16.0);
+}
+
+static void sample_maximum_beyond_its_draws_grows_by_the_last_doubling(void **state)
+{
+    static const double x[] = {1, 2, 3, 4};
+    const double two = co_sample_max(x, 4, 2), four = co_sample_max(x, 4, 4);
+
+    (void)state;
+    CLOSE(co_sample_max(x, 4, 16), four + 2 * (four - two));
+}
+
+static void noise_between_waits_averages_by_the_root(void **state)
+{
+    const co_stragglers s = {.variation = 0.1};
+
+    (void)state;
+    CLOSE(co_stragglers_factor(&s, 1, 1), 1.0);
+    CLOSE(co_stragglers_factor(&s, 2, 1), 1 + 0.1 * co_normal_max(2));
+    CLOSE(co_stragglers_factor(&s, 2, 16), 1 + 0.1 * co_normal_max(2) / 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(send_takes_latency_and_bytes),
+        cmocka_unit_test(ring_of_four_sends_one_and_a_half_times_all_bytes),
+        cmocka_unit_test(recursive_doubling_of_eight_sends_all_bytes_three_times),
+        cmocka_unit_test(halving_doubling_of_eight_has_the_bytes_of_a_ring),
+        cmocka_unit_test(trees_of_1024_take_twenty_latencies),
+        cmocka_unit_test(slices_pay_one_latency_and_a_message_for_each_host),
+        cmocka_unit_test(small_slices_are_exchanged_once),
+        cmocka_unit_test(allgather_sends_to_all_others),
+        cmocka_unit_test(shared_sum_memory_of_two_moves_half_twice),
+        cmocka_unit_test(collective_of_one_rank_is_free),
+        cmocka_unit_test(normal_maximum_is_the_known_one),
+        cmocka_unit_test(sample_maximum_counts_places_of_draws),
+        cmocka_unit_test(sample_maximum_beyond_its_draws_grows_by_the_last_doubling),
+        cmocka_unit_test(noise_between_waits_averages_by_the_root),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,232 @@
+/* test_step.c - steps whose terms can be worked out by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "plan/step.h"
+#include "plan/sweep.h"
+
+#define STEP_N                                                                                     \
+    ((size_t)1 << 20) /* weights: 4 MiB, one bucket among ranks of a host, five of 1 MiB */
+
+/* 2 ms forward; of 4 ms backward the first quarter of the gradient is final after 1 ms, and so on.
+ */
+static co_work_segment step_segment[] = {
+    {1e-3, STEP_N / 4}, {1e-3, STEP_N / 2}, {1e-3, STEP_N / 4 * 3}, {1e-3, STEP_N}};
+
+static co_plan_work step_work(void)
+{
+    return (co_plan_work){.n = STEP_N,
+                          .n_segment = 4,
+                          .segment = step_segment,
+                          .batch = 32,
+                          .accumulate = 1,
+                          .forward = 2e-3,
+                          .backward = 4e-3,
+                          .update = 1e-3,
+                          .threads = 1,
+                          .ranks = 1,
+                          .full = true,
+                          .train_samples = 32000};
+}
+
+static co_cluster step_cluster(double bandwidth)
+{
+    return (co_cluster){.name = "c",
+                        .nodes = 1024,
+                        .cores = 1,
+                        .speed = 1,
+                        .price = 3.6,
+                        .taper = 1,
+                        .inside.cost = {0, 8e9, 0},
+                        .across.cost = {1e-6, bandwidth, 0}};
+}
+
+#define CLOSE(a, b) assert_true(fabs((a) - (b)) <= 1e-6 * fabs(b))
+
+static void step_of_one_rank_is_its_own_work(void **state)
+{
+    const co_plan_work work = step_work();
+    const co_cluster cluster = step_cluster(1e9);
+    const co_choice sync = {.period = 1, .measured = true};
+    co_prediction p;
+
+    (void)state;
+    assert_true(co_plan_predict(&p, &cluster, &work, &sync, 1, 32));
+    CLOSE(p.step, 7e-3);
+    CLOSE(p.efficiency, 1.0);
+    CLOSE(p.epoch, 7.0);
+    CLOSE(p.price, 7.0 / 3600 * 3.6);
+    assert_int_equal(p.binds, CO_TERM_COMPUTE);
+    assert_true(co_plan_predict(&p, &cluster, &work, &sync, 1, 64)); /* kernels twice as long */
+    CLOSE(p.step, 13e-3);
+}
+
+/* Between two nodes all bytes go once each way: 4 MiB in 4.19 ms of a link of 1 GB/s. */
+static void slow_link_binds_and_its_last_bucket_ends_the_step(void **state)
+{
+    const co_plan_work work = step_work();
+    const co_cluster cluster = step_cluster(1e8);
+    const co_choice sync = {.period = 1, .measured = true};
+    co_prediction p;
+
+    (void)state;
+    assert_true(co_plan_predict(&p, &cluster, &work, &sync, 2, 32));
+    /* the first bucket, a quarter MiB, is final after one of the four kernels: at 3 ms; from then
+       on the link is busy */
+    CLOSE(p.term[CO_TERM_EXCHANGE], 3e-3 + 4.194304e-2 - 6e-3 + 2e-6);
+    CLOSE(p.wire, 4.0 * STEP_N);
+    assert_int_equal(p.binds, CO_TERM_EXCHANGE);
+}
+
+static void fast_link_leaves_the_last_bucket_alone(void **state)
+{
+    const co_plan_work work = step_work();
+    const co_cluster cluster = step_cluster(1e10);
+    const co_choice sync = {.period = 1, .measured = true};
+    co_prediction p;
+
+    (void)state;
+    assert_true(co_plan_predict(&p, &cluster, &work, &sync, 2, 32));
+    /* the last kernel's gradients end the last three buckets, of 1.75 MiB together */
+    CLOSE(p.term[CO_TERM_EXCHANGE], 1.75 * (1 << 20) / 1e10 + 2e-6);
+}
+
+static void local_pays_the_exchange_once_in_a_round(void **state)
+{
+    const co_plan_work work = step_work();
+    const co_cluster cluster = step_cluster(1e8);
+    const co_choice local = {.kind = CO_CHOICE_LOCAL, .period = 16, .measured = true};
+    co_prediction p;
+
+    (void)state;
+    assert_true(co_plan_predict(&p, &cluster, &work, &local, 2, 32));
+    CLOSE(p.term[CO_TERM_EXCHANGE], (4.194304e-2 + 2e-6) / 16);
+}
+
+static void topk_grows_with_the_ranks_and_a_sum_does_not(void **state)
+{
+    const co_plan_work work = step_work();
+    const co_cluster cluster = step_cluster(1e8);
+    const co_choice topk = {.compress = CO_CHOICE_TOPK, .ratio = 0.01, .period = 1},
+                    sync = {.period = 1};
+    co_prediction few, many;
+
+    (void)state;
+    assert_true(co_plan_predict(&few, &cluster, &work, &topk, 2, 32));
+    assert_true(co_plan_predict(&many, &cluster, &work, &topk, 101, 32));
+    CLOSE(few.wire, 2 * 0.01 * 4.0 * STEP_N);
+    CLOSE(many.wire, 100 * few.wire);
+    assert_true(co_plan_predict(&few, &cluster, &work, &sync, 2, 32));
+    assert_true(co_plan_predict(&many, &cluster, &work, &sync, 101, 32));
+    CLOSE(many.wire, 2 * few.wire * 100 / 101);
+}
+
+static void token_bucket_spares_a_burst_but_not_the_rate(void **state)
+{
+    const co_plan_work work = step_work();
+    const co_choice sync = {.period = 1};
+    co_cluster cluster = step_cluster(1e9);
+    co_prediction with, without;
+
+    (void)state;
+    assert_true(co_plan_predict(&without, &cluster, &work, &sync, 2, 32));
+    cluster.across.burst = 8.0 * STEP_N;
+    assert_true(co_plan_predict(&with, &cluster, &work, &sync, 2, 32));
+    assert_true(with.step < without.step && with.term[CO_TERM_EXCHANGE] < 1e-5);
+    cluster.across.cost.bandwidth = 1e8;
+    assert_true(co_plan_predict(&with, &cluster, &work, &sync, 2, 32));
+    CLOSE(with.step, 4.194304e-2); /* in the long run no faster than the link */
+}
+
+static void nodes_that_share_a_core_compute_by_turns(void **state)
+{
+    const co_plan_work work = step_work();
+    const co_choice sync = {.period = 1};
+    co_cluster cluster = step_cluster(1e9);
+    co_prediction p;
+
+    (void)state;
+    cluster.cores = 0.5;
+    assert_true(co_plan_predict(&p, &cluster, &work, &sync, 1, 32));
+    CLOSE(p.step, 14e-3);
+}
+
+static void reader_slower_than_the_step_binds(void **state)
+{
+    co_plan_work work = step_work();
+    const co_cluster cluster = step_cluster(1e9);
+    const co_choice sync = {.period = 1};
+    co_prediction p;
+
+    (void)state;
+    work.read = 1e-3;
+    work.readers = 2;
+    assert_true(co_plan_predict(&p, &cluster, &work, &sync, 1, 32));
+    CLOSE(p.step, 16e-3);
+    assert_int_equal(p.binds, CO_TERM_LOADING);
+}
+
+static void hogwild_on_two_nodes_is_refused(void **state)
+{
+    const co_plan_work work = step_work();
+    const co_cluster cluster = step_cluster(1e9);
+    const co_choice hogwild = {.kind = CO_CHOICE_ONE_HOST, .period = 1};
+    co_prediction p;
+
+    (void)state;
+    assert_false(co_plan_predict(&p, &cluster, &work, &hogwild, 2, 32));
+}
+
+static void best_is_within_nodes_and_memory(void **state)
+{
+    const co_plan_work work = step_work();
+    const co_choice choice[] = {{.title = "sync", .period = 1, .measured = true},
+                                {.title = "free", .kind = CO_CHOICE_ONE_SHOT, .period = 1}};
+    const double batch = 32;
+    co_cluster cluster = step_cluster(1e10);
+    const co_sweep_options options = {.cluster = &cluster,
+                                      .work = &work,
+                                      .choice = choice,
+                                      .n_choice = 2,
+                                      .n_batch = 1,
+                                      .batch = &batch};
+    co_sweep sweep;
+
+    (void)state;
+    cluster.nodes = 12;
+    assert_int_equal(co_sweep_create(&sweep, &options), CO_OK);
+    /* the other strategy is faster, but what it computes is not measured */
+    assert_int_equal(sweep.fastest->ranks, 12);
+    assert_ptr_equal(sweep.fastest_line->choice, &choice[0]);
+    assert_int_equal(sweep.cheapest->ranks, 1);
+    assert_int_equal(sweep.line[0].point[sweep.line[0].n - 1].ranks, CO_SWEEP_RANKS);
+    co_sweep_fini(&sweep);
+    cluster.memory = 1;
+    assert_int_equal(co_sweep_create(&sweep, &options), CO_OK);
+    assert_null(sweep.fastest);
+    co_sweep_fini(&sweep);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(step_of_one_rank_is_its_own_work),
+        cmocka_unit_test(slow_link_binds_and_its_last_bucket_ends_the_step),
+        cmocka_unit_test(fast_link_leaves_the_last_bucket_alone),
+        cmocka_unit_test(local_pays_the_exchange_once_in_a_round),
+        cmocka_unit_test(topk_grows_with_the_ranks_and_a_sum_does_not),
+        cmocka_unit_test(token_bucket_spares_a_burst_but_not_the_rate),
+        cmocka_unit_test(nodes_that_share_a_core_compute_by_turns),
+        cmocka_unit_test(reader_slower_than_the_step_binds),
+        cmocka_unit_test(hogwild_on_two_nodes_is_refused),
+        cmocka_unit_test(best_is_within_nodes_and_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
