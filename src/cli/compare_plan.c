@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "cli/compare.h"
+#include "cli/lists.h"
 #include "cli/machine.h"
 #include "core/fs.h"
 #include "core/mem.h"
 #include "core/plural.h"
 #include "core/text.h"
 #include "core/thread.h"
-#include "strategy/strategy.h"
 
 #define PLAN_MAX_NAME  64 /* of a folder name, without the number of ranks */
 #define PLAN_MAX_TABLE ((size_t)16 << 20)
@@ -27,41 +27,6 @@ typedef struct plan_strategy {
 } plan_strategy;
 
 /* ---- strategies ---- */
-
-static co_status plan_check_strategy(const co_value *item, co_arena *arena)
-{
-    const co_strategy_ops *ops;
-    const void *chosen;
-    const co_value *map;
-    void *self;
-
-    CO_TRY(co_plugin_choose(&chosen, &map, &co_strategy_plugins, item, NULL));
-    ops = chosen;
-    self = co_arena_alloc(arena, 1, ops->self_size ? ops->self_size : 1);
-    if (!self)
-        return CO_E_NOMEM;
-    return co_plugin_read(self, ops, &co_strategy_plugins, NULL, 0, map, arena);
-}
-
-static co_status plan_title(const char **out, const compare_plan *plan, const co_value *item)
-{
-    const co_spec spec = {.config = plan->config};
-    co_arena *arena = co_config_arena(plan->config);
-    const co_value *map;
-    const char *title = NULL;
-
-    CO_TRY(co_value_plugin(&title, &map, item, "strategies"));
-    for (size_t i = 0; map && i < map->n && title; i++) {
-        const char *value;
-
-        if (strcmp(map->key[i], "name") == 0)
-            continue;
-        CO_TRY(co_spec_text(&value, &spec, map->item[i]));
-        title = co_arena_printf(arena, "%s %s=%s", title, map->key[i], value);
-    }
-    *out = title ? co_arena_strdup(arena, CO_SHOW(title)) : NULL;
-    return *out ? CO_OK : CO_E_NOMEM;
-}
 
 /* Replace runs of characters that a shell would need quotes for with one '-'. */
 static char *plan_folder(co_arena *arena, const char *title)
@@ -87,8 +52,8 @@ static co_status plan_name_strategy(plan_strategy *all, size_t i, const compare_
     co_arena *arena = co_config_arena(plan->config);
     const char *text;
 
-    CO_TRY(plan_check_strategy(item, arena));
-    CO_TRY(plan_title(&all[i].title, plan, item));
+    CO_TRY(cli_strategy_check(item, arena));
+    CO_TRY(cli_strategy_title(&all[i].title, plan->config, item));
     CO_TRY(co_spec_text(&text, &spec, item));
     all[i].folder = plan_folder(arena, all[i].title);
     all[i].set = co_arena_printf(arena, "strategy=%s", text);
@@ -102,49 +67,6 @@ static co_status plan_name_strategy(plan_strategy *all, size_t i, const compare_
         if (!all[i].folder)
             return CO_E_NOMEM;
     }
-    return CO_OK;
-}
-
-/* ---- lists ---- */
-
-/* "a, b" and "[a, b]" are the same. */
-static co_status plan_read_list(const co_value **out, const compare_plan *plan, const char *option,
-                                const char *text)
-{
-    const bool bare = text[strspn(text, " \t")] != '[';
-    const char *list = co_arena_printf(co_config_arena(plan->config), bare ? "[%s]" : "%s", text);
-
-    if (!list)
-        return CO_E_NOMEM;
-    CO_TRY(co_config_add_text(out, plan->config, list));
-    if ((*out)->kind != CO_VALUE_LIST || (*out)->n == 0)
-        return co_fail(
-            CO_E_USAGE, "--%s takes a list such as %s, not '%s'", option,
-            strcmp(option, "strategies") != 0 ? "1,2,4" : "'sync,{name: local, period: 16}'", text);
-    return CO_OK;
-}
-
-/* Distinct whole numbers; `key` describes the option. */
-static co_status plan_read_numbers(co_ints *out, const compare_plan *plan, const co_key *key,
-                                   const char *text)
-{
-    const co_key keys[] = {*key, CO_KEYS_END};
-    const char *name = key->name;
-    const char *option = co_arena_printf(co_config_arena(plan->config), "--%s", name);
-    const co_value *list;
-    co_value map = {.kind = CO_VALUE_MAP, .n = 1, .key = &name};
-
-    if (!option)
-        return CO_E_NOMEM;
-    CO_TRY(plan_read_list(&list, plan, name, text));
-    map.item = (co_value *[]){(co_value *)list};
-    map.source = list->source;
-    CO_TRY(co_keys_read(out, keys, &map, option, co_config_arena(plan->config)));
-    for (size_t i = 0; i < out->n; i++)
-        for (size_t k = 0; k < i; k++)
-            if (out->v[k] == out->v[i])
-                return co_fail(CO_E_USAGE, "--%s %s: %" PRId64 " is given twice", name, text,
-                               out->v[i]);
     return CO_OK;
 }
 
@@ -272,10 +194,10 @@ static co_status plan_build(compare_plan *plan, const compare_options *options)
     int64_t seed = 0;
     co_status st;
 
-    CO_TRY(plan_read_list(&list, plan, "strategies", options->strategies));
-    CO_TRY(plan_read_numbers(&ranks, plan, &ranks_key, options->ranks));
+    CO_TRY(cli_read_list(&list, plan->config, "strategies", options->strategies));
+    CO_TRY(cli_read_numbers(&ranks, plan->config, &ranks_key, options->ranks));
     if (options->seeds)
-        CO_TRY(plan_read_numbers(&seeds, plan, &seeds_key, options->seeds));
+        CO_TRY(cli_read_numbers(&seeds, plan->config, &seeds_key, options->seeds));
     if (seeds.n > CO_REPORT_MAX_SEEDS)
         return co_fail(CO_E_USAGE, "--seeds takes up to %d seeds, not %zu", CO_REPORT_MAX_SEEDS,
                        seeds.n);

@@ -23,6 +23,8 @@
 #define CONFIGS_NAME 128
 
 static const char configs_suffix[] = ".yaml";
+/* Descriptions of clusters for `cohort plan`, which nobody trains. */
+static const char configs_clusters[] = "clusters/";
 
 /* The folder, without a trailing '/'; false: none. */
 static bool configs_folder(char out[PATH_MAX])
@@ -88,7 +90,7 @@ static void configs_walk(const char *folder, const char *inner,
     for (size_t i = 0; i < n; i++)
         if (name[i][strlen(name[i]) - 1] != '/')
             take(arg, folder, name[i]);
-        else if (!*inner)
+        else if (!*inner && strcmp(name[i], configs_clusters) != 0)
             configs_walk(folder, name[i], take, arg);
     co_free(name);
 }

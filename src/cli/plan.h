@@ -1,0 +1,41 @@
+/* plan.h - shared by the files of `cohort plan`. */
+#ifndef CO_CLI_PLAN_H
+#define CO_CLI_PLAN_H
+
+#include "cli/cli.h"
+#include "plan/step.h"
+
+typedef struct plan_options {
+    const char *cluster, *profile_from, *ranks, *strategies, *batches, *html;
+    int64_t global_batch, steps;
+    bool json;
+    cli_list set, plugins;
+} plan_options;
+
+/* What is planned. */
+typedef struct plan_job {
+    const plan_options *options;
+    const char *path; /* of the config; borrowed */
+    co_config *lists; /* owned: what the command line's lists are made of */
+    co_config *file;  /* owned: the cluster's */
+    cli_network net;
+    co_cluster cluster;
+    co_plan_work work;
+    co_work_names names; /* owned */
+    size_t n_choice, n_batch, n_ranks;
+    co_choice *choice; /* in the arena of `lists`, as `set` is */
+    const char **set;  /* of each choice, for --set */
+    double *batch;
+    const int64_t *ranks;
+} plan_job;
+
+/* --- plan_measure.c --- */
+
+/* The work of a rank from short runs on this machine: with as many ranks as a node of the cluster
+   has and this machine's cores allow, so that they compute under the same conditions; then on one
+   rank for each choice that compresses. */
+co_status plan_measure(plan_job *job);
+/* The same of an earlier run; choices that compress are known if that run's strategy is theirs. */
+co_status plan_read_profile(plan_job *job);
+
+#endif

@@ -1,0 +1,75 @@
+#!/bin/sh
+# plan.sh COHORT - `cohort plan` on runs of its own and on an earlier one, as text, JSON and a page; cluster
+# files that are wrong.
+set -eu
+cohort=$1
+work=$(mktemp -d "${TMPDIR:-/tmp}/cohort-plan-test-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+mkdir tmp
+export TMPDIR="$work/tmp"
+
+fail()
+{
+    echo "plan: $*" >&2
+    [ ! -f out ] || cat out >&2
+    exit 1
+}
+
+cat >net.yaml <<'YAML'
+model: {name: mlp, hidden: [64]}
+data: {name: synthetic, shape: [1, 8, 8], classes: 10, samples: 640}
+batch_per_rank: 16
+epochs: 1
+threads: 1
+YAML
+cat >c.yaml <<'YAML'
+nodes: 8
+cores: 1
+price: 2
+links:
+  across: {bandwidth: 100 Mbit/s, latency: 50 us}
+YAML
+
+# what it measures here leaves nothing
+"$cohort" plan net.yaml -c c.yaml --steps 20 --strategies 'sync, {name: sync, compress: topk}' >out 2>&1 || fail "measuring failed"
+grep -q '^shortest epoch: ' out || fail "no best is named"
+grep -q 'sync compress=topk' out || fail "no other strategy was compared"
+[ -z "$(ls tmp)" ] || fail "folders are left: $(ls tmp)"
+
+# an earlier run, and the same numbers twice
+"$cohort" train net.yaml --quiet --run-dir run --profile -s log_every=1
+"$cohort" plan net.yaml -c c.yaml --profile-from run --json -n 1,8 --strategies 'sync, {name: local, period: 4}' \
+    --html page.html >one.json
+"$cohort" plan net.yaml -c c.yaml --profile-from run --json -n 1,8 --strategies 'sync, {name: local, period: 4}' >two.json
+cmp -s one.json two.json || fail "the same profile gives other numbers"
+[ "$(grep -c '"ranks": 8' one.json)" -ge 2 ] || fail "not two strategies on 8 ranks"
+# sync sends 2 (8 - 1) / 8 of 4 bytes of each of the 4,816 elements in every step, local a quarter
+grep -q '"node_bytes_per_step": 33712' one.json || fail "the bytes of a step are others: $(grep node_bytes one.json)"
+grep -q '"node_bytes_per_step": 8428' one.json || fail "the bytes of local are others"
+grep -q '<svg' page.html || fail "the page has no curve"
+if grep -Eq '<script|src=|href=' page.html; then fail "the page loads something"; fi
+
+refuses() # WORDS: in the message about c.yaml, with its line
+{
+    code=0
+    "$cohort" plan net.yaml -c c.yaml --profile-from run >out 2>&1 || code=$?
+    [ $code -eq 2 ] || fail "exit code $code for: $1"
+    [ "$(wc -l <out)" -eq 1 ] || fail "more than one line for: $1"
+    grep -qF "$1" out || fail "no word of: $1"
+}
+printf 'nodes: 8\ncors: 1\n' >c.yaml
+refuses "c.yaml:2:7: cluster: unknown key 'cors'; did you mean 'cores'?"
+printf 'nodes: 8\ncores: 1\nlinks:\n  across: {bandwidth: 10 Gb, latency: 1 us}\n' >c.yaml
+refuses "c.yaml:4:23: bandwidth: '10 Gb'"
+printf 'nodes: 8\ncores: 1\n' >c.yaml
+refuses 'links: nodes talk to each other'
+rm c.yaml
+refuses 'c.yaml'
+
+echo '{}' >run/profile.json
+printf 'nodes: 1\ncores: 1\n' >c.yaml
+code=0
+"$cohort" plan net.yaml -c c.yaml --profile-from run >out 2>&1 || code=$?
+[ $code -eq 3 ] || fail "exit code $code for a damaged profile"
+grep -q 'run/profile.json' out || fail "the damaged profile is not named"
