@@ -1,0 +1,215 @@
+#!/bin/sh
+# plan.sh BUILD [CELL...] - what `cohort plan` predicts beside what the same run takes: on this
+# machine with one and two ranks, and on four hosts made of namespaces (scripts/hosts.sh), whose
+# cables are held to 1 Gbit/s and 100 Mbit/s. A cell is NETWORK:PLACE:STRATEGY; "quick" is four of
+# them, no cell all. Hosts need root; what a cell cannot have is left out, saying so. Exit code 77:
+# nothing could be run.
+#
+#   ROUNDS=3     runs of a cell; its step is their median
+#   PERCENT=     exit 1 where a cell is off by more
+#
+# Nothing is fitted to the runs that are predicted: kernels are timed by `cohort plan` itself, and
+# links by `cohort bench comm` before any training.
+set -eu
+cd "$(dirname "$0")/.."
+. bench/lib.sh
+. scripts/hosts.sh
+cohort=$(realpath "$1")/cohort
+shift
+ROUNDS=${ROUNDS:-3}
+PERCENT=${PERCENT:-}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+work=$(mktemp -d "${TMPDIR:-/tmp}/cohort-plan-bench-XXXXXX")
+hosts_all= hosts_dir=$work/hosts
+trap 'hosts_stop; rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+
+networks="mnist-net resnet9 resnet18"
+places="one two 1gbit 100mbit"
+strategies="sync local topk"
+all=
+for network in $networks; do
+    for place in $places; do
+        for strategy in $strategies; do
+            [ $place != one ] || [ $strategy = sync ] || continue
+            all="$all $network:$place:$strategy"
+        done
+    done
+done
+[ $# -gt 0 ] || set -- $all
+[ "$1" != quick ] || set -- mnist-net:one:sync mnist-net:two:sync mnist-net:two:local \
+    mnist-net:100mbit:sync
+
+config() # NETWORK
+{
+    data='{name: synthetic, shape: [3, 32, 32], classes: 10, samples: 25600}'
+    model=$1 batch=64
+    case $1 in
+    mnist-net) data='{name: synthetic, shape: [1, 28, 28], classes: 10, samples: 25600}' ;;
+    resnet18) model='{name: resnet18, stem: cifar}' batch=8 ;;
+    esac
+    cat >"$work/$1.yaml" <<YAML
+model: $model
+data: $data
+batch_per_rank: $batch
+epochs: 100000
+threads: 1
+evaluate: false
+checkpoint: off
+YAML
+}
+
+keys() # STRATEGY
+{
+    case $1 in
+    sync) echo sync ;;
+    local) echo '{name: local, period: 8}' ;;
+    topk) echo '{name: sync, compress: topk}' ;;
+    esac
+}
+
+steps() # NETWORK PLACE: multiples of the period; more where they are short
+{
+    case $1:$2 in
+    resnet18:*mbit) echo 24 ;;
+    resnet18:*) echo 32 ;;
+    *:100mbit) echo 48 ;;
+    *) echo 160 ;;
+    esac
+}
+
+over() # HOSTS COMMAND...: one rank on each, over Open MPI's TCP
+{
+    list=$(seq "$1" | sed 's/^/n/' | tr '\n' ',')
+    n=$1
+    shift
+    hosts_on n1 timeout 200 mpiexec.openmpi --mca plm_rsh_agent "$work/hosts/ssh" --mca pml ob1 \
+        --mca btl tcp,self --bind-to none --host "${list%,}" -n "$n" "$@"
+}
+
+# ---- links, before any training ----
+
+seconds() # FILE BYTES: of the line for that size
+{
+    sed -n "s/.*\"bytes\": $2,.*\"latency_us\": \([0-9.e+-]*\).*/\1/p" "$1"
+}
+
+comm() # FILE HOSTS OP
+{
+    over "$2" "$cohort" bench comm --op "$3" --in-place --min-bytes 1024 --max-bytes 8388608 >"$1"
+}
+
+# By two sizes: bandwidth by what the larger takes longer, latency by the small message.
+link() # RATE: writes $work/RATE.yaml
+{
+    [ -e "$work/hosts" ] || { hosts_start "$work/hosts" 4 && comm "$work/free" 2 allreduce; }
+    for host in n1 n2 n3 n4; do
+        hosts_rate $host "$1"
+    done
+    over 2 "$cohort" bench comm --op send --min-bytes 1024 --max-bytes 8388608 >"$work/send"
+    awk -v a="$(seconds "$work/send" 1024)" -v b="$(seconds "$work/send" 4194304)" \
+        -v c="$(seconds "$work/send" 8388608)" -v d="$(seconds "$work/free" 4194304)" \
+        -v e="$(seconds "$work/free" 8388608)" -v name="$1" 'BEGIN {
+            printf "name: four namespaces, %s\nnodes: 4\ncores: %g\nlinks:\n  across:\n", name, '"$(nproc)"' / 4
+            printf "    bandwidth: %.6g MB/s\n    latency: %.4g us\n", 4194304 / (c - b), a
+            printf "    cpu: %.4g s/GB\n    burst: 256 KiB\n", (e - d) / 4194304 * 1e3 }' \
+        >"$work/$1.yaml"
+}
+
+here() # PLACE: ranks of this machine
+{
+    n=$([ "$1" = one ] && echo 1 || echo 2)
+    "$cohort" bench comm -n 2 --op allreduce --in-place --min-bytes 1024 --max-bytes 4194304 \
+        >"$work/comm"
+    awk -v a="$(seconds "$work/comm" 1024)" -v b="$(seconds "$work/comm" 2097152)" \
+        -v c="$(seconds "$work/comm" 4194304)" -v n="$n" 'BEGIN {
+            printf "name: this machine\nnodes: 1\ncores: %d\nranks_per_node: %d\nlinks:\n", '"$(nproc)"', n
+            printf "  inside: {bandwidth: %.6g MB/s, latency: %.4g us}\n", 2097152 / (c - b), a / 2
+        }' >"$work/$1.yaml"
+}
+
+# ---- predicted, and run ----
+
+predict() # NETWORK PLACE: one file with all strategies
+{
+    case $2 in
+    one) ranks=1 ;;
+    two) ranks=2 ;;
+    *) ranks=4 ;;
+    esac
+    "$cohort" plan "$work/$1.yaml" --cluster "$work/$2.yaml" --json -n $ranks --steps 100 \
+        --strategies "$(keys sync), $(keys local), $(keys topk)" >"$work/$1-$2.json" ||
+        fail "plan failed for $1 on $2"
+}
+
+predicted() # NETWORK PLACE STRATEGY
+{
+    case $3 in
+    sync) title=sync ;;
+    local) title='local period=8' ;;
+    topk) title='sync compress=topk' ;;
+    esac
+    sed -n "/\"strategy\": \"$title\"/,/step_ms/s/.*\"step_ms\": \([0-9.e+-]*\).*/\1/p" \
+        "$work/$1-$2.json" | head -n 1
+}
+
+# Seconds of a step over the run but its first quarter, in whole rounds of `local`.
+measured() # RUN STEPS
+{
+    sed -n 's/.*"event":"step".*"step":\([0-9]*\),.*"train_seconds":\([0-9.e+-]*\),.*/\1 \2/p' \
+        "$1/metrics.jsonl" | awk -v steps="$2" '
+            $1 == steps / 4 { from = $2 } $1 == steps { to = $2 }
+            END { printf "%.5g\n", (to - from) * 1000 / (steps * 3 / 4) }'
+}
+
+train() # NETWORK PLACE STRATEGY: milliseconds of a step
+{
+    n=$(steps "$1" "$2")
+    rm -rf "$work/run"
+    set -- "$1" "$2" "$cohort" train "$work/$1.yaml" --quiet --run-dir "$work/run" \
+        -s "strategy=$(keys "$3")" -s "max_steps=$n" -s log_every=1
+    place=$2
+    shift 2
+    case $place in
+    one) "$@" -n 1 ;;
+    two) "$@" -n 2 ;;
+    *)
+        for host in n1 n2 n3 n4; do
+            hosts_rate $host "$place"
+        done
+        over 4 "$@"
+        ;;
+    esac >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "a run failed"; }
+    measured "$work/run" "$n"
+}
+
+why=$(hosts_missing)
+ran=0
+machine
+printf '%-10s %-8s %-8s %14s %13s %8s\n' network place strategy 'predicted, ms' 'measured, ms' off
+for cell; do
+    network=${cell%%:*} strategy=${cell##*:} place=${cell#*:}
+    place=${place%:*}
+    case $place in
+    one | two) [ -e "$work/$place.yaml" ] || here "$place" ;;
+    *)
+        [ -z "$why" ] || { echo "$cell is left out: $why"; continue; }
+        [ -e "$work/$place.yaml" ] || link "$place"
+        ;;
+    esac
+    [ -e "$work/$network.yaml" ] || config "$network"
+    [ -e "$work/$network-$place.json" ] || predict "$network" "$place"
+    for _ in $(seq "$ROUNDS"); do
+        train "$network" "$place" "$strategy"
+    done >"$work/times"
+    ran=$((ran + 1))
+    median <"$work/times" | awk -v p="$(predicted "$network" "$place" "$strategy")" -v network="$network" \
+        -v place="$place" -v strategy="$strategy" '{
+            printf "%-10s %-8s %-8s %14.2f %13.2f %7.1f%%\n", network, place, strategy, p, $1, 100 * (p / $1 - 1) }' |
+        tee -a "$work/table"
+done
+[ $ran -gt 0 ] || exit 77
+awk '{ off = $NF + 0; print off < 0 ? -off : off }' "$work/table" | sort -g | awk '{ v[NR] = $1 }
+    END { printf "off by %.1f%% in the median, %.1f%% at most, of %d cells\n", v[int((NR + 1) / 2)], v[NR], NR }'
+[ -z "$PERCENT" ] || awk -v most="$PERCENT" '{ off = $NF + 0; bad += off > most || off < -most }
+    END { exit bad > 0 }' "$work/table" || fail "a cell is off by more than $PERCENT%"
