@@ -188,6 +188,14 @@ void co_watch_wait_over(co_request *request, uint64_t now_ns)
     watch_set(&w->waiting, 0);
 }
 
+uint64_t co_watch_stalled_ns(const co_watch *watch, uint64_t now_ns)
+{
+    const bool waits = watch_get(&watch->waiting) != 0;
+    const uint64_t since = watch_get(waits ? &watch->waiting_ns : &watch->beat_ns);
+
+    return now_ns > since ? now_ns - since : 0;
+}
+
 /* ---- the end of a rank ---- */
 
 void co_watch_go(co_watch *watch, int how)

@@ -93,6 +93,8 @@ void co_watch_wait_over(co_request *request, uint64_t now_ns);
 /* "rank 1 (process 42 on n3) is stopped by a signal, computing for 6.2 s in step 45; ...". Returns
    `out`. */
 char *co_watch_describe(char *out, size_t size, const co_watch *watch);
+/* How long the rank has waited for others in one operation, or shown no progress otherwise. */
+uint64_t co_watch_stalled_ns(const co_watch *watch, uint64_t now_ns);
 /* Record that the rank ended: CO_WATCH_LEFT, or a signal's number. The first call wins.
    Async-signal-safe. */
 void co_watch_go(co_watch *watch, int how);

@@ -62,6 +62,18 @@ static co_status mpiexec_command(const char ***out, const job *j, bool again)
 
 /* ---- the result of a job ---- */
 
+/* Whether the rank has no final note. Where a rank timed out, those that said they wait for others
+   were alive: MPICH's launcher kills them before they can say more. */
+static bool mpiexec_is_silent(const job *j, const co_note *note)
+{
+    bool timed_out = false;
+
+    for (int r = 0; r < j->ranks && note->where[0]; r++)
+        timed_out =
+            timed_out || (j->note[r].kind == CO_NOTE_FAILED && j->note[r].status == CO_E_TIMEOUT);
+    return note->kind <= CO_NOTE_BEGUN && !timed_out;
+}
+
 /* The rank that ended first, according to the notes; -1: none. A rank without a final note died;
    one that failed has recorded why. */
 static int mpiexec_find_dead(const job *j)
@@ -72,7 +84,7 @@ static int mpiexec_find_dead(const job *j)
     for (int r = 0; r < j->ranks; r++)
         any = any || j->note[r].kind != CO_NOTE_NONE;
     for (int r = 0; r < j->ranks && any; r++) {
-        if (j->note[r].kind <= CO_NOTE_BEGUN)
+        if (mpiexec_is_silent(j, &j->note[r]))
             return r;
         if (failed < 0 && j->note[r].kind == CO_NOTE_FAILED)
             failed = r;
@@ -90,8 +102,8 @@ static uint64_t mpiexec_step(const job *j)
     return step == 0 && j->m->reached ? j->m->reached(j->m->arg) : step;
 }
 
-/* Number of ranks without a final note. If the launcher kills the other ranks by SIGKILL, as
-   MPICH's does, those have none either. *one_host: all of them were on one host. */
+/* Number of silent ranks. If the launcher kills the other ranks by SIGKILL, as MPICH's does, those
+   may be silent, too. *one_host: all of them were on one host. */
 static int mpiexec_count_silent(bool *one_host, const job *j)
 {
     const char *host = NULL;
@@ -99,7 +111,7 @@ static int mpiexec_count_silent(bool *one_host, const job *j)
 
     *one_host = true;
     for (int r = 0; r < j->ranks; r++) {
-        if (j->note[r].kind > CO_NOTE_BEGUN)
+        if (!mpiexec_is_silent(j, &j->note[r]))
             continue;
         *one_host = *one_host && (!host || strcmp(host, j->note[r].host) == 0);
         host = j->note[r].host;
@@ -371,6 +383,7 @@ static co_status mpiexec_run(job *j, const co_child_guard *guard)
             return co_fail(asked, asked == CO_E_INTERRUPTED ? "interrupted" : "terminated");
         dead = j->absent ? -1 : mpiexec_find_dead(j);
         accident = mpiexec_explain(&status, j, dead, code);
+        co_notes_report_where(j->note, j->ranks);
         if (!accident || !mpiexec_again(j, dead, guard))
             return co_fail(status, "%s", j->cause);
     }

@@ -155,6 +155,16 @@ void co_notes_say(const char *folder, int rank, co_note_kind kind, co_status sta
     notes_append(folder, rank, line);
 }
 
+void co_notes_say_where(const char *folder, int rank, const char *where)
+{
+    char line[NOTES_MAX_LINE];
+
+    snprintf(line, sizeof(line), "where %.*s\n", (int)sizeof(((co_note *)0)->where) - 1, where);
+    for (char *at = line; at[0] && at[1]; at++)
+        *at = *at == '\n' ? ' ' : *at;
+    notes_append(folder, rank, line);
+}
+
 /* Whether a note may follow one of kind `before`: a final note is kept. */
 static bool notes_is_news(co_note_kind before)
 {
@@ -169,6 +179,10 @@ static void notes_take(co_note *note, const char *line)
 
     if (sscanf(line, "begun %ld %255s", &note->pid, note->host) == 2) {
         note->kind = CO_NOTE_BEGUN;
+        return;
+    }
+    if (strncmp(line, "where ", 6) == 0) {
+        snprintf(note->where, sizeof(note->where), "%.*s", (int)strcspn(line + 6, "\n"), line + 6);
         return;
     }
     if (!notes_is_news(note->kind) ||

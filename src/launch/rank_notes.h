@@ -30,6 +30,7 @@ typedef struct co_note {
     co_status status; /* for FAILED and LEFT */
     uint64_t step;    /* current step, from 1; 0: none yet, or unknown */
     char message[1024];
+    char where[512]; /* what it does, from a rank that does not get on; "": it does, or is silent */
 } co_note;
 
 /* Why ranks were restarted. */
@@ -53,8 +54,14 @@ void co_notes_read_restart(co_notes_restart *out, const char *folder);
 void co_notes_begin(const char *folder, int rank);
 void co_notes_say(const char *folder, int rank, co_note_kind kind, co_status status, uint64_t step,
                   const char *message);
+/* `where`: what the rank does, as it does not get on; "": it does again. */
+void co_notes_say_where(const char *folder, int rank, const char *where);
 
 /* Read the notes of `ranks` ranks. The files are untrusted. */
 void co_notes_read(co_note *out, const char *folder, int ranks);
+
+/* where.c: log what each rank did when they no longer got on, if any has said so: silent ranks
+   first, then those that others wait for. */
+void co_notes_report_where(const co_note *note, int ranks);
 
 #endif

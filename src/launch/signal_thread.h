@@ -1,5 +1,6 @@
 /*
- * signal_thread.h - receives the signals of an MPI rank, and records how the rank ends.
+ * signal_thread.h - receives the signals of an MPI rank, and records how the rank ends; and what it
+ * does, once it has not got on for half of the timeout.
  *
  * The first SIGINT, SIGTERM, SIGHUP or SIGUSR1 is a request that the rank polls between steps; the
  * second ends the process. Signals that were ignored at the start stay ignored. SIGUSR1 means
@@ -12,9 +13,10 @@
 
 typedef struct co_signal_thread co_signal_thread;
 
-/* Call before MPI starts threads. `notes`: folder for rank_notes.h, borrowed; NULL: none. */
-co_status co_signal_thread_open(co_signal_thread **out, const char *notes);
-/* Sets the rank and writes its first note. */
+/* Call before MPI starts threads. `notes`: folder for rank_notes.h, borrowed; NULL: none, then a
+   rank that does not get on says so in the log, unless it waits for others. */
+co_status co_signal_thread_open(co_signal_thread **out, const char *notes, uint32_t timeout_ms);
+/* Sets the rank, and writes its first note. `comm` is watched until co_signal_thread_end. */
 void co_signal_thread_begin(co_signal_thread *listener, const co_comm *comm);
 /* The request received: CO_OK (none), CO_E_INTERRUPTED or CO_E_TERMINATED. */
 co_status co_signal_thread_heard(const co_signal_thread *listener);

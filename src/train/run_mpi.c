@@ -143,7 +143,7 @@ co_status co_run_mpi(co_job *job, const co_train_options *options, const co_laun
         co_notes_read_restart(&restart, options->notes);
         job->restart = &restart;
     }
-    CO_TRY(co_signal_thread_open(&job->listener, options->notes));
+    CO_TRY(co_signal_thread_open(&job->listener, options->notes, launch->timeout_ms));
     st = co_launch(launch, run_mpi_rank, job);
     if (st == CO_OK)
         st = run_mpi_status(job->result);

@@ -3,7 +3,8 @@
 # this machine (scripts/hosts.sh): links that are slow, lossy, cut or half cut, hosts that vanish,
 # freeze or have another time. Run i is a function of SEED + i. Each must continue, or end in time
 # with a cause, as docs/supervision.md says, leave no process, and reach the bits of an undisturbed
-# run, resumed if it has ended. KIND=name: this fault alone. Exit code 77: this machine cannot.
+# run, resumed if it has ended. KIND=name: this fault alone (partition-5min only so). Exit code 77:
+# this machine cannot.
 set -eu
 build=$(realpath "$1")
 cohort=$build/cohort
@@ -35,7 +36,7 @@ cd "$work"
 
 timeout=8    # of runs that reach it; of the others 60
 end_most=60  # seconds from the fault to the end of a run that it ends: timeout, launcher, margin
-run_most=280 # of any run
+saving=10    # times the timeout if the lost rank was saving
 left_most=40 # until no process is left, from the end or, if that is later, the repair of the network
 steps=600
 
@@ -155,6 +156,7 @@ lasts()
     case $kind in
     delay | loss | reorder | rate) echo 8 ;;
     partition-5s) echo 5 ;;
+    partition-5min) echo 300 ;;
     partition | cut-one-way | two-apart | frozen-host) echo $((timeout + 5 + seed % 20)) ;;
     cut-at-*) echo $((5 + seed % 30)) ;;
     *) echo 0 ;;
@@ -195,8 +197,13 @@ choose() # SEED: sets kind, mode, mpi, hosts, ranks, victim, at
 
 begin()
 {
-    case $(leads_to $kind) in
-    continues) config 60 $mode ;;
+    run_most=280 # seconds
+    case $kind-$(leads_to $kind) in
+    partition-5min-*)
+        config 600 $mode
+        run_most=900
+        ;;
+    *-continues) config 60 $mode ;;
     *) config $timeout $mode ;;
     esac
     rm -rf run hosts log
@@ -277,6 +284,18 @@ explained()
     esac
 }
 
+# Where each rank was, and on which host, is in the log of a run that did not get on.
+reported()
+{
+    [ "$(leads_to $kind)" = ends ] || return 0
+    grep -q 'rank.* waited for others, ' log || return 1
+    r=0
+    while [ $r -lt "$ranks" ]; do
+        grep -q "^cohort: warning:   rank $r (process [0-9]* on n[123])" log || return 1
+        r=$((r + 1))
+    done
+}
+
 expected() # OUTCOME
 {
     case $(leads_to $kind)-$mode-$1 in
@@ -313,7 +332,10 @@ one() # SEED
     }
     outcome=$(explained) || { failed "exit code $code, and no explanation"; return; }
     expected "$outcome" || { failed "it has $outcome"; return; }
-    [ "$outcome" != ended ] || [ $mode != stop ] || [ $took -le $end_most ] ||
+    reported || { failed "no report of where the ranks were"; return; }
+    most=$end_most
+    ! grep -q "timed out after ${timeout}0... ms" log || most=$((end_most + timeout * saving))
+    [ "$outcome" != ended ] || [ $mode != stop ] || [ $took -le $most ] ||
         { failed "ended after $took s"; return; }
     # Ranks that have lost their launcher may still have come to the end.
     if [ $code != 0 ] && [ "$(weights run)" != "$whole" ]; then
