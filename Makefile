@@ -25,7 +25,7 @@ program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo tests test test-all test-gpu test-device test-exact test-accuracy test-faults test-checkpoints test-additions \
-         test-mutations test-distros test-arm64 test-hosts test-network test-slurm test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
+         test-mutations test-distros test-arm64 test-hosts test-network test-shards test-slurm test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
          update-counts \
         deb dist test-packages install uninstall clean
 
@@ -112,6 +112,10 @@ test-hosts: all ## training over several hosts, made of namespaces, with sshd; n
 test-network: tests ## RUNS=24 runs over such hosts with faults of the network; SEED=n, KIND=name; needs root
 	@$(SETUP) hosts
 	@tests/network/network.sh build $(or $(RUNS),24) $(or $(SEED),1)
+
+test-shards: all ## training on shards over HTTP, from nginx on the loopback interface
+	@$(SETUP) shards
+	@tests/shards/nginx.sh build
 
 test-slurm: tests ## training under Slurm, its nodes made of namespaces; installs slurmctld, slurmd, munge; needs root
 	@$(SETUP) slurm

@@ -21,7 +21,7 @@ launch: comm core
 strategy: comm tensor device core
 image: core
 text: core
-data: image text checkpoint device tensor core
+data: image text fetch checkpoint device tensor core
 checkpoint: tensor core
 fetch: checkpoint core
 export: checkpoint ops graph tensor core

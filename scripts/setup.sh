@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what is missing to build and use Cohort on Debian 12, Ubuntu 22.04 or newer.
 #
-#   scripts/setup.sh [--ask] [LIST ...]     LIST: build optional demo test lint fuzz coverage hosts slurm deb chroot
+#   scripts/setup.sh [--ask] [LIST ...]     LIST: build optional demo test lint fuzz coverage hosts shards slurm deb chroot
 #                                           arm64 browser (nothing named: build optional)
 #
 # Does nothing when everything is there. What is needed and cannot be installed ends it, with the
@@ -32,7 +32,7 @@ optional='
 ?libonnx-dev -            # export to ONNX
 ?protobuf-c-compiler protoc-c # export to ONNX
 ?libprotobuf-c-dev pc:libprotobuf-c # export to ONNX
-?libcurl4-openssl-dev -   # `cohort data get`
+?libcurl4-openssl-dev -   # `cohort data get`, shards of a web server
 ?libarchive-dev -         # `cohort data get`
 ?gnuplot-nox gnuplot      # plots of `cohort compare`
 '
@@ -78,6 +78,10 @@ openssh-client ssh        # mpiexec starts ranks on other hosts by it
 openssh-server -          # which they have then
 iproute2 ip               # networks between namespaces
 util-linux unshare        # and namespaces
+'
+shards='
+nginx-light nginx         # serves shards to the test
+openssl openssl           # makes it a certificate
 '
 slurm='
 slurmctld slurmctld       # controls a cluster
@@ -166,12 +170,13 @@ for list in "$@"; do
     fuzz) lines="$lines$fuzz" ;;
     coverage) lines="$lines$coverage" ;;
     hosts) lines="$lines$hosts" ;;
+    shards) lines="$lines$shards" ;;
     slurm) lines="$lines$hosts$slurm" ;;
     deb) lines="$lines$deb" ;;
     chroot) lines="$lines$chroot" ;;
     browser) lines="$lines$browser" ;;
     arm64) lines="$lines$arm64" ;;
-    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts slurm deb chroot arm64 browser" ;;
+    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts shards slurm deb chroot arm64 browser" ;;
     esac
 done
 

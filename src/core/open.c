@@ -204,6 +204,22 @@ co_status co_open_lock(int *fd, const char *path, const char *folder)
                    path);
 }
 
+co_status co_open_private(int *fd, const char *path)
+{
+    struct stat info;
+
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+    if (*fd < 0)
+        return open_cannot_write(path);
+    if (fstat(*fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+        info.st_nlink == 1 && (info.st_mode & (S_IRWXG | S_IRWXO)) == 0)
+        return CO_OK;
+    close(*fd);
+    *fd = -1;
+    return co_fail(CO_E_USAGE, "%s: belongs to another user, or others may use it; remove it",
+                   path);
+}
+
 FILE *co_open_system(const char *path)
 {
     return strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0 ? fopen(path, "re")

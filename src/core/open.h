@@ -45,6 +45,10 @@ co_status co_open_append(int *fd, const char *path);
    user, or to the folder's owner, have one name only, and hold no more than a number. */
 co_status co_open_lock(int *fd, const char *path, const char *folder);
 
+/* A file to read and write that nobody else may touch, created where it does not exist: it must
+   belong to this user, have one name only, and no rights for others. */
+co_status co_open_private(int *fd, const char *path);
+
 /* A file of /proc or /sys; NULL: it does not exist. */
 FILE *co_open_system(const char *path);
 

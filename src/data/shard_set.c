@@ -12,8 +12,10 @@
 #include "core/mem.h"
 #include "core/text.h"
 #include "data/folder_names.h"
+#include "data/shard_cache.h"
 #include "data/shard_pattern.h"
 #include "data/tar_walk.h"
+#include "fetch/range.h"
 
 #define SET_MAX_INDEX ((uint64_t)1 << 36)
 
@@ -161,12 +163,43 @@ static co_status set_open_pattern(co_shard_set *s, const char *label)
     return set_open_walked(s, &pattern, label);
 }
 
+/* Only an index says which shards a server has. */
+static co_status set_open_remote(co_shard_set *s, const co_shard_set_options *o)
+{
+    const co_shard_cache_options options = {s->root, o->cache, o->limit, o->retry_s};
+    char path[PATH_MAX], why[PATH_MAX];
+    size_t size;
+    co_status st;
+
+    CO_TRY(co_range_check_address(s->root));
+    if (co_shard_pattern_is(o->split))
+        return co_fail(
+            CO_E_USAGE,
+            "%s: a range of shards is for local files; of a server name the folder, which "
+            "has " CO_SHARD_INDEX_NAME,
+            s->root);
+    CO_TRY(set_join(path, s->root, CO_SHARD_INDEX_NAME));
+    st = co_shard_cache_open(&s->cache, &s->index_bytes, &size, &s->missing, &options);
+    if (s->missing) {
+        snprintf(why, sizeof(why), "%s", co_error_message());
+        return co_fail(CO_E_DATA,
+                       "%s; shards of a web server need this index, which `cohort data shard` "
+                       "writes beside them",
+                       why);
+    }
+    if (st == CO_OK)
+        st = co_shard_index_parse(&s->index, s->index_bytes, size, path);
+    return st == CO_OK ? co_shard_cache_start(s->cache, &s->index) : st;
+}
+
 co_status co_shard_set_open(co_shard_set *out, const co_shard_set_options *options)
 {
     char path[PATH_MAX];
 
     *out = (co_shard_set){.walked = false};
     CO_TRY(set_join(out->root, options->path, options->split));
+    if (co_range_is_address(options->path))
+        return set_open_remote(out, options);
     if (co_shard_pattern_is(options->split))
         return set_open_pattern(out, options->label);
     CO_TRY(set_join(path, out->root, CO_SHARD_INDEX_NAME));
@@ -176,12 +209,17 @@ co_status co_shard_set_open(co_shard_set *out, const co_shard_set_options *optio
     return set_open_indexed(out);
 }
 
+static bool set_is_right(const co_shard_set *s, const co_bytes *bytes, const co_shard_entry *e)
+{
+    return !s->index.checksums || libdeflate_crc32(0, bytes->at, bytes->n) == e->checksum;
+}
+
 static co_status set_check(const co_shard_set *s, const co_bytes *bytes, const co_shard_entry *e,
                            uint64_t i)
 {
     char name[CO_SHARD_MAX_NAME + PATH_MAX];
 
-    if (!s->index.checksums || libdeflate_crc32(0, bytes->at, bytes->n) == e->checksum)
+    if (set_is_right(s, bytes, e))
         return CO_OK;
     co_shard_set_sample_name(s, name, sizeof(name), i);
     return co_fail(CO_E_DATA,
@@ -195,6 +233,13 @@ co_status co_shard_set_read(co_bytes *out, const co_shard_set *s, co_buffer *buf
     const co_shard_entry e = co_shard_index_entry(&s->index, i);
     uint8_t *bytes;
 
+    if (s->cache) {
+        CO_TRY(co_shard_cache_read(out, s->cache, buffer, &e, false));
+        if (set_is_right(s, out, &e))
+            return CO_OK;
+        CO_TRY(co_shard_cache_read(out, s->cache, buffer, &e, true));
+        return set_check(s, out, &e, i);
+    }
     CO_TRY(co_buffer_reserve(&bytes, buffer, e.size));
     CO_TRY(co_shard_files_read(bytes, &s->files, e.shard, e.offset, e.size));
     *out = (co_bytes){bytes, e.size};
@@ -211,6 +256,7 @@ void co_shard_set_sample_name(const co_shard_set *s, char *out, size_t size, uin
 
 void co_shard_set_close(co_shard_set *s)
 {
+    co_shard_cache_close(s->cache);
     co_shard_index_free(&s->index);
     co_free(s->index_bytes);
     co_shard_files_close(&s->files);

@@ -10,25 +10,30 @@
 #include "data/shard_index.h"
 
 typedef struct co_shard_set_options {
-    const char *path;  /* folder that the splits are in */
+    const char *path;  /* folder that the splits are in, or its address: http://, https:// */
     const char *split; /* folder below it, or a pattern of shards below it */
     const char *label; /* the member of KEY.json that has the class */
+    const char *cache; /* folder that keeps what is fetched; NULL: the user's */
+    uint64_t limit;    /* bytes that it keeps of all sets */
+    double retry_s;    /* how long a request that fails is repeated */
 } co_shard_set_options;
 
 /* Zero is closed. */
 typedef struct co_shard_set {
-    char root[PATH_MAX];  /* folder of the shards */
+    char root[PATH_MAX];  /* folder of the shards, or its address */
     uint8_t *index_bytes; /* owned */
     co_shard_index index;
     bool walked; /* there was no file of the index: shards were read to make one */
     co_shard_files files;
+    struct co_shard_cache *cache; /* owned; NULL: `files` has the shards */
+    bool missing;                 /* on failure: there is no such folder on the server */
 } co_shard_set;
 
 /* CO_E_DATA names the shard that is missing, damaged, or not as the index says; CO_E_USAGE a
    pattern that is none. Close `out` in any case. */
 co_status co_shard_set_open(co_shard_set *out, const co_shard_set_options *options);
-/* The bytes of sample i, in `buffer`; thread-safe. CO_E_DATA: its checksum is wrong; CO_E_IO: its
-   shard is missing now or was changed. */
+/* The bytes of sample i, in `buffer` or in place; thread-safe. CO_E_DATA: its checksum is wrong;
+   CO_E_IO: its shard is missing now or was changed, or the server does not give it. */
 co_status co_shard_set_read(co_bytes *out, const co_shard_set *shards, co_buffer *buffer,
                             uint64_t i);
 /* "FOLDER/SHARD: NAME" */

@@ -11,11 +11,13 @@
 #include "data/formats.h"
 #include "data/shard_pattern.h"
 #include "data/shard_set.h"
+#include "fetch/range.h"
 
 typedef struct tar {
     int64_t channels;
     const char *train, *test; /* test: NULL for val, or else test */
-    const char *label;
+    const char *label, *cache;
+    int64_t cache_limit, retry; /* GiB; seconds */
     /* set by open */
     co_shard_set shards;
     int64_t classes;
@@ -32,6 +34,12 @@ static const co_key tar_keys[] = {
      "the same of the test split; default: val, or else test"},
     {"label", CO_KEY_STRING, TAR(label), "label", 0, 0, NULL,
      "the number in KEY.json that is the class, in shards without KEY.cls"},
+    {"cache", CO_KEY_STRING, TAR(cache), "~", 0, 0, NULL,
+     "folder for what is fetched, where path is an address; default: ~/.cache/cohort/shards"},
+    {"cache_limit", CO_KEY_INT, TAR(cache_limit), "64", 1, 1 << 20, NULL,
+     "GiB that it keeps of all sets; what does not fit is fetched each time"},
+    {"retry", CO_KEY_INT, TAR(retry), "120", 0, 86400, NULL,
+     "seconds for which a request that fails is repeated, later and later"},
     CO_KEYS_END,
 };
 
@@ -62,9 +70,23 @@ static co_status tar_find_split(const char **out, const tar *self, const char *p
 static co_status tar_open_split(co_shard_set *out, const tar *self, const char *path,
                                 co_split split)
 {
-    co_shard_set_options options = {.path = path, .label = self->label};
+    co_shard_set_options options = {.path = path,
+                                    .label = self->label,
+                                    .cache = self->cache,
+                                    .limit = (uint64_t)self->cache_limit << 30,
+                                    .retry_s = (double)self->retry};
+    co_status st;
 
-    CO_TRY(tar_find_split(&options.split, self, path, split));
+    if (!co_range_is_address(path)) {
+        CO_TRY(tar_find_split(&options.split, self, path, split));
+        return co_shard_set_open(out, &options);
+    }
+    options.split = split == CO_SPLIT_TRAIN ? self->train : self->test ? self->test : "val";
+    st = co_shard_set_open(out, &options);
+    if (st == CO_OK || split == CO_SPLIT_TRAIN || self->test || !out->missing)
+        return st;
+    co_shard_set_close(out);
+    options.split = "test";
     return co_shard_set_open(out, &options);
 }
 
@@ -99,8 +121,9 @@ static co_status tar_open(void *state, co_dataset_info *info, const char *path, 
     if (self->channels == 2)
         return co_fail(CO_E_USAGE, "data tar: channels is 1 or 3");
     if (!path)
-        return co_fail(CO_E_USAGE,
-                       "data tar: set data.path, the folder with train/ and val/ in it");
+        return co_fail(
+            CO_E_USAGE,
+            "data tar: set data.path, the folder with train/ and val/ in it, or its address");
     st = tar_open_split(&self->shards, self, path, split);
     if (st == CO_OK)
         st = tar_count_classes(self, path, split);
@@ -144,7 +167,8 @@ static void tar_close(void *state)
 
 const co_dataset_ops co_dataset_tar = {
     .name = "tar",
-    .summary = "JPEG and PNG files in tar files: path/train/*.tar and path/val/*.tar",
+    .summary = "JPEG and PNG files in tar files, local or of a web server: path/train/*.tar, "
+               "path/val/*.tar",
     .keys = tar_keys,
     .self_size = sizeof(tar),
     .open = tar_open,

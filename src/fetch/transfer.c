@@ -1,39 +1,19 @@
 /*
- * transfer.c - one file from an address, by libcurl, which is opened when it is needed: a program
- * that never fetches does not load it.
- *
- * Proxies are libcurl's: https_proxy, no_proxy and so on. Certificates of a site: SSL_CERT_FILE,
- * SSL_CERT_DIR and CURL_CA_BUNDLE. Untrusted input: no more bytes are written than the file has.
+ * transfer.c - one file from an address, by libcurl. Untrusted input: no more bytes are written
+ * than the file has.
  */
 #include "fetch/transfer.h"
 
-#include <curl/curl.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/open.h"
 #include "core/text.h"
+#include "fetch/library.h"
 #include "fetch/put.h"
-
-#define TRANSFER_CONNECT_S 30
-#define TRANSFER_STALL_S   30 /* without TRANSFER_SLOW bytes a second: broken */
-#define TRANSFER_SLOW      64
-#define TRANSFER_REDIRECTS 5
-
-typedef struct transfer_library {
-    CURLcode (*global_init)(long flags);
-    CURL *(*init)(void);
-    CURLcode (*setopt)(CURL *handle, CURLoption option, ...);
-    CURLcode (*perform)(CURL *handle);
-    CURLcode (*getinfo)(CURL *handle, CURLINFO info, ...);
-    const char *(*text)(CURLcode code);
-    void (*cleanup)(CURL *handle);
-} transfer_library;
 
 /* A transfer under way. */
 typedef struct transfer_state {
@@ -44,32 +24,8 @@ typedef struct transfer_state {
     bool is_large;    /* more came than the file may have */
     co_status failed; /* of the file or of progress->tick */
     CURL *handle;
-    const transfer_library *library;
+    const co_fetch_library *library;
 } transfer_state;
-
-static co_status transfer_open_library(transfer_library *out)
-{
-    static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
-    void *library = NULL;
-
-    for (size_t i = 0; !library && i < sizeof(names) / sizeof(names[0]); i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return co_fail(CO_E_UNSUPPORTED,
-                       "libcurl is not on this machine (libcurl.so.4); install it "
-                       "(Debian: libcurl4), or give the files by --from DIR");
-    *(void **)&out->global_init = dlsym(library, "curl_global_init");
-    *(void **)&out->init = dlsym(library, "curl_easy_init");
-    *(void **)&out->setopt = dlsym(library, "curl_easy_setopt");
-    *(void **)&out->perform = dlsym(library, "curl_easy_perform");
-    *(void **)&out->getinfo = dlsym(library, "curl_easy_getinfo");
-    *(void **)&out->text = dlsym(library, "curl_easy_strerror");
-    *(void **)&out->cleanup = dlsym(library, "curl_easy_cleanup");
-    if (!out->global_init || !out->init || !out->setopt || !out->perform || !out->getinfo ||
-        !out->text || !out->cleanup)
-        return co_fail(CO_E_UNSUPPORTED, "libcurl.so.4 lacks functions that it should have");
-    return CO_OK;
-}
 
 static size_t transfer_write(char *bytes, size_t size, size_t n, void *arg)
 {
@@ -105,33 +61,11 @@ static int transfer_progress(void *arg, curl_off_t total, curl_off_t now, curl_o
 
 static void transfer_set(transfer_state *s)
 {
-    const transfer_library *l = s->library;
-    const char *bundle = getenv("CURL_CA_BUNDLE"), *file = getenv("SSL_CERT_FILE");
-    const char *folder = getenv("SSL_CERT_DIR");
+    const co_fetch_library *l = s->library;
 
-    l->setopt(s->handle, CURLOPT_URL, s->transfer->url);
-#if LIBCURL_VERSION_NUM >= 0x075500
-    l->setopt(s->handle, CURLOPT_PROTOCOLS_STR, "http,https,file");
-    l->setopt(s->handle, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-#else
-    l->setopt(s->handle, CURLOPT_PROTOCOLS,
-              (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS | CURLPROTO_FILE));
-    l->setopt(s->handle, CURLOPT_REDIR_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
-#endif
-    l->setopt(s->handle, CURLOPT_FOLLOWLOCATION, 1L);
-    l->setopt(s->handle, CURLOPT_MAXREDIRS, (long)TRANSFER_REDIRECTS);
-    l->setopt(s->handle, CURLOPT_FAILONERROR, 1L);
-    l->setopt(s->handle, CURLOPT_NOSIGNAL, 1L);
-    l->setopt(s->handle, CURLOPT_CONNECTTIMEOUT, (long)TRANSFER_CONNECT_S);
-    l->setopt(s->handle, CURLOPT_LOW_SPEED_LIMIT, (long)TRANSFER_SLOW);
-    l->setopt(s->handle, CURLOPT_LOW_SPEED_TIME, (long)TRANSFER_STALL_S);
+    co_fetch_library_set(l, s->handle, s->transfer->url, "http,https,file");
     l->setopt(s->handle, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)s->transfer->max);
     l->setopt(s->handle, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)s->offset);
-    l->setopt(s->handle, CURLOPT_USERAGENT, "cohort");
-    if (bundle || file)
-        l->setopt(s->handle, CURLOPT_CAINFO, bundle ? bundle : file);
-    if (folder)
-        l->setopt(s->handle, CURLOPT_CAPATH, folder);
     l->setopt(s->handle, CURLOPT_WRITEFUNCTION, transfer_write);
     l->setopt(s->handle, CURLOPT_WRITEDATA, s);
     l->setopt(s->handle, CURLOPT_XFERINFOFUNCTION, transfer_progress);
@@ -184,14 +118,13 @@ static co_status transfer_open_file(transfer_state *s)
 co_status co_transfer_run(bool *again, const co_transfer *transfer)
 {
     transfer_state s = {.transfer = transfer, .failed = CO_OK};
-    transfer_library library;
+    co_fetch_library library;
     co_status st;
 
     *again = false;
-    CO_TRY(transfer_open_library(&library));
+    CO_TRY(co_fetch_library_open(&library, "give the files by --from DIR"));
     CO_TRY(transfer_open_file(&s));
     s.library = &library;
-    library.global_init(CURL_GLOBAL_DEFAULT);
     s.handle = library.init();
     if (s.handle) {
         transfer_set(&s);
