@@ -14,14 +14,6 @@ static const co_key layernorm_keys[] = {
     CO_KEYS_END,
 };
 
-static co_status layernorm_shape(co_shape *out, const co_shape *in, const void *attr)
-{
-    (void)attr;
-    CO_TRY(rules_need_rows(in));
-    *out = *in;
-    return CO_OK;
-}
-
 static int layernorm_params(co_param_spec *out, const co_shape *in, const void *attr)
 {
     const co_layernorm_attr *a = attr;
@@ -47,18 +39,13 @@ static void layernorm_onnx(co_onnx *to, const co_shape *in, const co_shape *out,
 {
     static const int64_t last[1] = {-1};
     const co_layernorm_attr *a = attr;
-    const char *x = to->in[0], *eps = rules_onnx_number(to, ".eps", a->eps), *mean, *centred, *y;
+    const char *x = to->in[0], *mean, *centred, *y;
 
     (void)in, (void)out;
     mean = to->node(to, "ReduceMean", "/mean", (const char *[]){x, NULL});
     to->set_ints(to, "axes", last, 1);
     centred = to->node(to, "Sub", "/centred", (const char *[]){x, mean, NULL});
-    y = to->node(to, "Mul", "/square", (const char *[]){centred, centred, NULL});
-    y = to->node(to, "ReduceMean", "/variance", (const char *[]){y, NULL});
-    to->set_ints(to, "axes", last, 1);
-    y = to->node(to, "Add", "/plus_eps", (const char *[]){y, eps, NULL});
-    y = to->node(to, "Sqrt", "/std", (const char *[]){y, NULL});
-    y = to->node(to, "Div", "/normalised", (const char *[]){centred, y, NULL});
+    y = rules_onnx_root_mean(to, centred, a->eps);
     y = to->node(to, "Mul", a->bias ? "/scaled" : "", (const char *[]){y, to->in[1], NULL});
     if (a->bias)
         to->node(to, "Add", "", (const char *[]){y, to->in[2], NULL});
@@ -75,7 +62,7 @@ const co_op co_op_layernorm = {
     .n_out = 1,
     .saves = CO_SAVES_IN,
     .grad_in = 1,
-    .shape = layernorm_shape,
+    .shape = rules_shape_rows,
     .params = layernorm_params,
     .work = layernorm_work,
     .write_onnx = layernorm_onnx,

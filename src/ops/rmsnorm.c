@@ -5,23 +5,9 @@
 #include "ops/rules.h"
 
 static const co_key rmsnorm_keys[] = {
-    {.name = "eps",
-     .type = CO_KEY_REAL,
-     .offset = offsetof(co_rmsnorm_attr, eps),
-     .fallback = "1e-5",
-     .min = 1e-12,
-     .max = 1,
-     .help = "added to the mean of the squares before the root"},
+    RULES_EPS_KEY(co_rmsnorm_attr),
     CO_KEYS_END,
 };
-
-static co_status rmsnorm_shape(co_shape *out, const co_shape *in, const void *attr)
-{
-    (void)attr;
-    CO_TRY(rules_need_rows(in));
-    *out = *in;
-    return CO_OK;
-}
 
 static int rmsnorm_params(co_param_spec *out, const co_shape *in, const void *attr)
 {
@@ -42,18 +28,10 @@ static void rmsnorm_work(co_op_work *out, const co_shape *in, const co_shape *ou
 
 static void rmsnorm_onnx(co_onnx *to, const co_shape *in, const co_shape *out, const void *attr)
 {
-    static const int64_t last[1] = {-1};
     const co_rmsnorm_attr *a = attr;
-    const char *x = to->in[0], *y;
+    const char *y = rules_onnx_root_mean(to, to->in[0], a->eps);
 
     (void)in, (void)out;
-    y = to->node(to, "Mul", "/square", (const char *[]){x, x, NULL});
-    y = to->node(to, "ReduceMean", "/mean", (const char *[]){y, NULL});
-    to->set_ints(to, "axes", last, 1);
-    y = to->node(to, "Add", "/plus_eps",
-                 (const char *[]){y, rules_onnx_number(to, ".eps", a->eps), NULL});
-    y = to->node(to, "Sqrt", "/root", (const char *[]){y, NULL});
-    y = to->node(to, "Div", "/normalised", (const char *[]){x, y, NULL});
     to->node(to, "Mul", "", (const char *[]){y, to->in[1], NULL});
 }
 
@@ -68,7 +46,7 @@ const co_op co_op_rmsnorm = {
     .n_out = 1,
     .saves = CO_SAVES_IN,
     .grad_in = 1,
-    .shape = rmsnorm_shape,
+    .shape = rules_shape_rows,
     .params = rmsnorm_params,
     .work = rmsnorm_work,
     .write_onnx = rmsnorm_onnx,

@@ -64,6 +64,12 @@ co_status rules_need_rows(const co_shape *in)
     return CO_OK;
 }
 
+co_status rules_shape_rows(co_shape *out, const co_shape *in, const void *attr)
+{
+    CO_TRY(rules_need_rows(in));
+    return rules_shape_same(out, in, attr);
+}
+
 co_status rules_need_size(const co_shape *shape, const char *what)
 {
     int64_t count = 1;
@@ -212,4 +218,17 @@ const char *rules_onnx_number(co_onnx *to, const char *part, double v)
     if (value)
         *value = (float)v;
     return name;
+}
+
+const char *rules_onnx_root_mean(co_onnx *to, const char *x, double eps)
+{
+    static const int64_t last[1] = {-1};
+    const char *added = rules_onnx_number(to, ".eps", eps), *y;
+
+    y = to->node(to, "Mul", "/square", (const char *[]){x, x, NULL});
+    y = to->node(to, "ReduceMean", "/mean_square", (const char *[]){y, NULL});
+    to->set_ints(to, "axes", last, 1);
+    y = to->node(to, "Add", "/plus_eps", (const char *[]){y, added, NULL});
+    y = to->node(to, "Sqrt", "/root", (const char *[]){y, NULL});
+    return to->node(to, "Div", "/normalised", (const char *[]){x, y, NULL});
 }

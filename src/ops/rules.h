@@ -83,17 +83,19 @@ int rules_init_params(co_param_spec *out, const co_shape *weight, bool bias,
         .help = "initial weights: normal, with this standard deviation"                            \
     }
 
-/* The key `eps` of layers that divide by a standard deviation. */
+/* The key `eps` of layers that divide by the root of a variance or a mean of squares. */
 #define RULES_EPS_KEY(attr)                                                                        \
     {                                                                                              \
         .name = "eps", .type = CO_KEY_REAL, .offset = offsetof(attr, eps), .fallback = "1e-5",     \
-        .min = 1e-12, .max = 1, .help = "added to the variance before the root"                    \
+        .min = 1e-12, .max = 1, .help = "added to what the root is of"                             \
     }
 
 /* ONNX: set the window of the last node, each (h, w); add a scalar constant and return its name. */
 void rules_onnx_window(co_onnx *to, const int64_t *kernel, const int64_t *stride,
                        const int64_t *padding);
 const char *rules_onnx_number(co_onnx *to, const char *part, double v);
+/* x / sqrt(mean of x^2 over the last dimension + eps); the result's name. */
+const char *rules_onnx_root_mean(co_onnx *to, const char *x, double eps);
 
 /* Losses: predictions (N, C), labels (N) -> (N). */
 co_status rules_shape_loss(co_shape *out, const co_shape *in, const void *attr);
@@ -102,6 +104,8 @@ co_status rules_shape_values_loss(co_shape *out, const co_shape *in, const void 
 
 /* Ops that change values but not the shape. */
 co_status rules_shape_same(co_shape *out, const co_shape *in, const void *attr);
+/* The same, and they work on rows. */
+co_status rules_shape_rows(co_shape *out, const co_shape *in, const void *attr);
 
 /* "(N, 3, 32, 32)": a shape whose dimension 0 is the batch. Writes to `out`, returns it. */
 #define RULES_SHAPE_TEXT 128
