@@ -27,6 +27,7 @@ fetch: checkpoint core
 export: checkpoint ops graph tensor core
 telemetry: metrics core
 report: telemetry metrics core
+live: report launch telemetry core
 plan: strategy telemetry core
 profile: telemetry data comm graph core
 model: profile backends models ops optim comm graph tensor device metrics core
@@ -35,7 +36,7 @@ step: model profile strategy optim comm tensor device core
 state: step model checkpoint telemetry data comm graph tensor device metrics core
 control: state step model launch telemetry data comm core
 train: control state step model profile launch telemetry checkpoint data strategy optim models backends ops comm graph tensor device metrics core
-cli: plan fetch generate text train control state step model profile report export launch telemetry checkpoint data image strategy optim models backends ops comm graph tensor device metrics core
+cli: plan fetch generate text train control state step model profile report live export launch telemetry checkpoint data image strategy optim models backends ops comm graph tensor device metrics core
 '
 
 find src include -name "*.[ch]" -o -name "*.cu" | sort | xargs awk -v rules="$rules" '

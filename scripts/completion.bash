@@ -123,7 +123,7 @@ _cohort()
             sed -n 's/^\([a-z][a-z0-9-]*\) .*/\1/p')" -- "$word")
         return
         ;;
-    runs)
+    runs | report | watch)
         mapfile -t COMPREPLY < <(compgen -d -- "$word")
         ;;
     list)

@@ -34,6 +34,7 @@ optional='
 ?libprotobuf-c-dev pc:libprotobuf-c # export to ONNX
 ?libcurl4-openssl-dev -   # `cohort data get`, shards of a web server
 ?libarchive-dev -         # `cohort data get`
+?libmicrohttpd-dev -      # the page of `cohort watch`
 ?gnuplot-nox gnuplot      # plots of `cohort compare`
 '
 demo='

@@ -23,6 +23,7 @@
 #include "data/data.h"
 #include "device/cuda/cuda.h"
 #include "export/export.h"
+#include "live/live.h"
 #include "telemetry/format.h"
 
 #define DOCTOR_MPIS       4
@@ -324,6 +325,18 @@ static void doctor_check_gnuplot(doctor *d)
     doctor_remedy("install it (Debian: gnuplot-nox)");
 }
 
+static void doctor_check_watch(doctor *d)
+{
+    char version[64];
+
+    if (co_live_server_version(version, sizeof(version)) == CO_OK) {
+        doctor_say(d, DOCTOR_OK, "watch", "pages by libmicrohttpd %s", version);
+        return;
+    }
+    doctor_say(d, DOCTOR_NOTE, "watch", "no live pages");
+    doctor_remedy(co_error_message());
+}
+
 static void doctor_check_onnx(doctor *d)
 {
     if (co_export_has_onnx()) {
@@ -351,6 +364,7 @@ static const struct {
     {NULL, doctor_check_mpiexec},
     {"Data", doctor_check_data},
     {"Reports", doctor_check_gnuplot},
+    {NULL, doctor_check_watch},
     {"Export", doctor_check_onnx},
 };
 

@@ -1,121 +1,70 @@
-/* page_run.c - a run directory as JSON for the page of `cohort report`. */
+/* page_run.c - a run directory as JSON for the page of `cohort report`, and what is new of it. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/fs.h"
 #include "core/mem.h"
 #include "core/text.h"
 #include "report/page.h"
-#include "report/page_table.h"
+#include "report/page_events.h"
 #include "report/run_list.h"
 
-#define PAGE_MAX_PATH    4096
-#define PAGE_MAX_LINE    ((size_t)1 << 20)
-#define PAGE_MAX_METRICS ((uint64_t)8 << 30)
-#define PAGE_MAX_FILE    ((size_t)64 << 20)
-#define PAGE_MAX_EVENTS  1000 /* that are listed */
+#define PAGE_MAX_PATH 4096
+#define PAGE_MAX_FILE ((size_t)64 << 20)
 
-static const char *const page_steps[] = {
-    "step", "wall_seconds",  "train_loss", "train_accuracy", "samples_per_second",
-    "lr",   "gradient_norm", NULL};
-static const char *const page_epochs[] = {
-    "step",      "epoch",         "wall_seconds", "train_loss", "train_accuracy",
-    "test_loss", "test_accuracy", "lr",           NULL};
-#define PAGE_LOSS 2 /* column of page_steps by which rows are chosen */
+/* A file or folder of the run directory as it was when it was read. */
+typedef struct page_seen {
+    struct timespec modified;
+    ino_t inode; /* 0: not there */
+} page_seen;
 
-typedef struct page_run {
-    const char *dir;
-    co_page_table steps, epochs;
-    size_t points;  /* of steps, before some are left out */
-    json_t *events; /* owned: array */
-    json_t *start;  /* owned: the first event; NULL: none */
-} page_run;
+/* JSON files that the page has as they are. */
+typedef enum page_file { PAGE_SUMMARY, PAGE_PROFILE, PAGE_DATA, PAGE_FILES } page_file;
+static const char *const page_file_names[PAGE_FILES] = {"summary", "profile", "data"};
+
+/* What has been handed out. */
+typedef struct page_sent {
+    size_t steps, epochs, events, points;
+    unsigned generation;
+    bool any;
+} page_sent;
+
+struct co_page_source {
+    char *dir;          /* owned */
+    co_run_list list;   /* of one run: its config and figures */
+    co_run_state state; /* as of the last update */
+    bool is_new;        /* list, a file or a checkpoint has changed since the last news */
+    co_page_events events;
+    json_t *file[PAGE_FILES]; /* owned: an object, or null */
+    json_t *checkpoints;      /* owned: as events */
+    page_seen seen[PAGE_FILES], seen_checkpoints, seen_config;
+    page_sent sent;
+};
 
 static co_status page_no_memory(void)
 {
     return co_fail(CO_E_NOMEM, "out of memory");
 }
 
-static co_status page_add_event(page_run *p, const char *kind, const json_t *step, const char *text)
+/* Whether a file of the run is not the one that was seen. */
+static bool page_has_changed(page_seen *seen, const char *dir, const char *name)
 {
-    if (json_array_size(p->events) >= PAGE_MAX_EVENTS)
-        return CO_OK;
-    if (json_array_append_new(p->events,
-                              json_pack("{s:s, s:O?, s:s}", "event", CO_SHOW(kind), "step",
-                                        (json_t *)(uintptr_t)step, "text", CO_SHOW(text))) != 0)
-        return page_no_memory();
-    return CO_OK;
-}
+    char path[PAGE_MAX_PATH];
+    page_seen now = {.inode = 0};
+    struct stat info;
+    bool changed;
 
-/* The start of ranks, and why. */
-static co_status page_take_start(page_run *p, const json_t *event, const char *kind)
-{
-    const char *cause = json_string_value(json_object_get(event, "cause"));
-    const json_t *ranks = json_object_get(event, "ranks");
-    char text[512];
-
-    if (!p->start)
-        p->start = json_deep_copy(event);
-    snprintf(text, sizeof(text), "%lld ranks%s%s", (long long)json_integer_value(ranks),
-             cause ? "; " : "", cause ? CO_SHOW(cause) : "");
-    return page_add_event(p, kind, json_object_get(event, "first_step"), text);
-}
-
-static co_status page_take_event(page_run *p, const json_t *event)
-{
-    const char *kind = json_string_value(json_object_get(event, "event"));
-
-    if (!kind)
-        return CO_OK;
-    if (strcmp(kind, "step") == 0)
-        return co_page_table_add(&p->steps, event);
-    if (strcmp(kind, "epoch") == 0)
-        return co_page_table_add(&p->epochs, event);
-    if (strcmp(kind, "end") == 0)
-        return page_add_event(p, kind, json_object_get(event, "step"), "");
-    return page_take_start(p, event, kind);
-}
-
-/* The last line may be cut, as a run writes it; any other has to be an event. */
-static co_status page_take_lines(page_run *p, FILE *file, const char *path, char *line)
-{
-    for (size_t number = 1; fgets(line, PAGE_MAX_LINE, file); number++) {
-        const size_t n = strlen(line);
-        json_t *event = json_loadb(line, n, 0, NULL);
-        co_status st = CO_OK;
-
-        if (json_is_object(event))
-            st = page_take_event(p, event);
-        else if (n > 0 && line[n - 1] == '\n')
-            st = co_fail(CO_E_DATA, "%s:%zu: not a JSON object", path, number);
-        json_decref(event);
-        CO_TRY(st);
-    }
-    return CO_OK;
-}
-
-static co_status page_read_metrics(page_run *p)
-{
-    static const co_open_rule rule = {.status = CO_E_DATA, .own = true, .max = PAGE_MAX_METRICS};
-    char path[PAGE_MAX_PATH], *line;
-    FILE *file;
-    co_status st;
-
-    snprintf(path, sizeof(path), "%s/metrics.jsonl", p->dir);
-    if (!co_fs_exists(path))
-        return CO_OK;
-    CO_TRY(co_open_stream(&file, NULL, path, &rule));
-    line = co_calloc(PAGE_MAX_LINE, 1);
-    st = line ? page_take_lines(p, file, path, line) : CO_E_NOMEM;
-    co_free(line);
-    fclose(file);
-    p->points = p->steps.rows;
-    co_page_table_thin(&p->steps, CO_PAGE_MAX_POINTS, PAGE_LOSS);
-    co_page_table_thin(&p->epochs, CO_PAGE_MAX_POINTS, 0);
-    return st;
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    if (stat(path, &info) == 0)
+        now = (page_seen){info.st_mtim, info.st_ino};
+    changed = now.inode != seen->inode || now.modified.tv_sec != seen->modified.tv_sec ||
+              now.modified.tv_nsec != seen->modified.tv_nsec;
+    *seen = now;
+    return changed;
 }
 
 static int page_is_checkpoint(const struct dirent *entry)
@@ -124,20 +73,21 @@ static int page_is_checkpoint(const struct dirent *entry)
            entry->d_name[5] <= '9';
 }
 
-static co_status page_read_checkpoints(page_run *p)
+static co_status page_read_checkpoints(co_page_source *s)
 {
     struct dirent **entry = NULL;
     char path[PAGE_MAX_PATH];
     co_status st = CO_OK;
     int n;
 
-    snprintf(path, sizeof(path), "%s/checkpoints", p->dir);
+    snprintf(path, sizeof(path), "%s/checkpoints", s->dir);
+    json_array_clear(s->checkpoints);
     n = scandir(path, &entry, page_is_checkpoint, versionsort);
     for (int i = 0; i < n; i++) {
         json_t *step = json_integer(strtoll(entry[i]->d_name + 5, NULL, 10));
 
         if (st == CO_OK)
-            st = page_add_event(p, "checkpoint", step, "kept");
+            st = co_page_events_add(s->checkpoints, "checkpoint", step, "kept");
         json_decref(step);
         free(entry[i]);
     }
@@ -146,25 +96,28 @@ static co_status page_read_checkpoints(page_run *p)
 }
 
 /* A JSON object of the run directory; null if there is no such file. */
-static co_status page_read_object(json_t **out, const char *dir, const char *file)
+static co_status page_read_object(json_t **out, const char *dir, const char *name)
 {
     static const co_open_rule rule = {.status = CO_E_DATA, .own = true, .max = PAGE_MAX_FILE};
     char path[PAGE_MAX_PATH];
     uint8_t *text = NULL;
     size_t size;
+    json_t *object;
 
-    *out = json_null();
-    snprintf(path, sizeof(path), "%s/%s", dir, file);
-    if (!co_fs_exists(path))
+    snprintf(path, sizeof(path), "%s/%s.json", dir, name);
+    if (!co_fs_exists(path)) {
+        *out = json_null();
         return CO_OK;
+    }
     CO_TRY(co_fs_read_as(&text, &size, path, &rule));
-    *out = json_loadb((const char *)text, size, 0, NULL);
+    object = json_loadb((const char *)text, size, 0, NULL);
     co_free(text);
-    if (json_is_object(*out))
-        return CO_OK;
-    json_decref(*out);
-    *out = NULL;
-    return co_fail(CO_E_DATA, "%s: is not a JSON object; it is damaged", path);
+    if (!json_is_object(object)) {
+        json_decref(object);
+        return co_fail(CO_E_DATA, "%s: is not a JSON object; it is damaged", path);
+    }
+    *out = object;
+    return CO_OK;
 }
 
 /* [["batch", "128"], ...] */
@@ -183,69 +136,281 @@ static json_t *page_number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static co_status page_pack(json_t **out, const page_run *p, const co_run_entry *run)
+/* Config and figures, of the run and of nothing below it. */
+static co_status page_read_entry(co_page_source *s)
 {
-    const json_t *per_epoch = json_object_get(p->start, "steps_per_epoch");
-    const char *slash = strrchr(p->dir, '/');
-    json_t *summary, *profile, *data;
+    co_run_list list = {.n = 0};
+    co_status st = co_run_list_add(&list, s->dir);
 
-    CO_TRY(page_read_object(&summary, p->dir, "summary.json"));
-    CO_TRY(page_read_object(&profile, p->dir, "profile.json"));
-    CO_TRY(page_read_object(&data, p->dir, "data.json"));
+    if (st == CO_OK && (list.n != 1 || strcmp(list.run[0].dir, s->dir) != 0))
+        st = co_fail(CO_E_DATA, "%s: is no run directory", CO_SHOW(s->dir));
+    if (st != CO_OK) {
+        co_run_list_free(&list);
+        return st;
+    }
+    co_run_list_free(&s->list);
+    s->list = list;
+    s->is_new = true;
+    return CO_OK;
+}
+
+static co_status page_update_files(co_page_source *s)
+{
+    for (int i = 0; i < PAGE_FILES; i++) {
+        char name[32];
+        json_t *object;
+
+        snprintf(name, sizeof(name), "%s.json", page_file_names[i]);
+        if (!page_has_changed(&s->seen[i], s->dir, name) && s->file[i])
+            continue;
+        CO_TRY(page_read_object(&object, s->dir, page_file_names[i]));
+        json_decref(s->file[i]);
+        s->file[i] = object;
+        s->is_new = true;
+    }
+    if (page_has_changed(&s->seen_checkpoints, s->dir, "checkpoints")) {
+        CO_TRY(page_read_checkpoints(s));
+        s->is_new = true;
+    }
+    return CO_OK;
+}
+
+/* Figures of the folder are read again where the config, the ranks or the state are others. */
+static co_status page_update(co_page_source *s, bool whole)
+{
+    const size_t events = json_array_size(s->events.list);
+    const co_run_state state = s->state;
+    co_status st = co_page_events_read(&s->events, s->dir, whole);
+    co_status files;
+    bool stale;
+
+    s->state = co_run_state_of(s->dir);
+    stale = page_has_changed(&s->seen_config, s->dir, "config.yaml") || !s->list.n ||
+            state != s->state || events != json_array_size(s->events.list);
+    files = page_update_files(s);
+    if (st == CO_OK)
+        st = files;
+    if (stale && st == CO_OK)
+        st = page_read_entry(s);
+    return st;
+}
+
+co_status co_page_source_update(co_page_source *source)
+{
+    return page_update(source, false);
+}
+
+static json_t *page_events_json(const co_page_source *s)
+{
+    json_t *list = json_array();
+
+    int bad = json_array_extend(list, s->events.list);
+
+    bad |= json_array_extend(list, s->checkpoints);
+    if (!bad)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+/* The last number of a column; NaN: there is none. */
+static double page_last(const co_page_table *table, size_t column)
+{
+    for (size_t i = table->rows; i-- > 0;)
+        if (isfinite(table->value[i * table->columns + column]))
+            return table->value[i * table->columns + column];
+    return (double)NAN;
+}
+
+static double page_figure(const co_page_source *s, double stored, size_t column)
+{
+    const double last = page_last(&s->events.epochs, column);
+
+    return s->state == CO_RUN_FINISHED || isnan(last) ? stored : last;
+}
+
+/* A figure of the folder; of a run that has none yet, what it has said at its start. */
+static const char *page_text(const co_page_source *s, const char *stored, const char *key)
+{
+    const char *start = json_string_value(json_object_get(s->events.start, key));
+
+    return *stored || !start ? stored : start;
+}
+
+/* What changes while a run makes steps. */
+static co_status page_pack_figures(json_t **out, const co_page_source *s)
+{
+    const co_run_entry *run = &s->list.run[0];
+    const json_t *ranks = json_object_get(s->events.start, "ranks");
+    const double last = page_last(&s->events.steps, 0);
+
     *out = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:O?, s:O?, s:I, s:I, s:o, "
-        "s:o, s:o, s:O, s:O?}",
-        "name", CO_SHOW(slash && slash[1] ? slash + 1 : p->dir), "dir", CO_SHOW(p->dir), "state",
-        co_run_state_name(run->state), "model", CO_SHOW(run->model), "dataset",
-        CO_SHOW(run->dataset), "strategy", CO_SHOW(run->strategy), "ranks", page_number(run->ranks),
-        "steps", page_number(run->steps), "test_accuracy", page_number(run->test_accuracy),
-        "test_loss", page_number(run->test_loss), "summary", summary, "profile", profile, "classes",
-        json_object_get(data, "classes"), "start", p->start, "points", (json_int_t)p->steps.rows,
-        "points_of", (json_int_t)p->points, "config", page_config(run), "steps_table",
-        co_page_table_json(&p->steps), "epochs_table", co_page_table_json(&p->epochs), "events",
-        p->events, "steps_per_epoch", (json_t *)(uintptr_t)per_epoch);
-    json_decref(data);
+        "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:O?}", "state", co_run_state_name(s->state), "ranks",
+        page_number(json_is_integer(ranks) ? (double)json_integer_value(ranks) : run->ranks),
+        "steps", page_number(last > run->steps || isnan(run->steps) ? last : run->steps),
+        "test_accuracy", page_number(page_figure(s, run->test_accuracy, CO_PAGE_TEST_ACCURACY)),
+        "test_loss", page_number(page_figure(s, run->test_loss, CO_PAGE_TEST_LOSS)), "points",
+        (json_int_t)s->events.steps.rows, "points_of", (json_int_t)s->events.points, "latest",
+        s->events.latest);
     return *out ? CO_OK : page_no_memory();
 }
 
-static co_status page_read(json_t **out, const co_run_entry *run)
+/* Everything but the tables and what never changes. */
+static co_status page_pack(json_t **out, const co_page_source *s)
 {
-    page_run p = {.dir = run->dir, .events = json_array()};
+    const co_run_entry *run = &s->list.run[0];
+    const json_t *per_epoch = json_object_get(s->events.first, "steps_per_epoch");
+    const json_t *total = json_object_get(s->events.start, "total_steps");
+    json_t *figures, *rest;
+
+    CO_TRY(page_pack_figures(&figures, s));
+    rest = json_pack("{s:s, s:s, s:s, s:O, s:O, s:O?, s:O?, s:o, s:o, s:O?, s:O?}", "model",
+                     CO_SHOW(page_text(s, run->model, "model")), "dataset",
+                     CO_SHOW(page_text(s, run->dataset, "dataset")), "strategy",
+                     CO_SHOW(page_text(s, run->strategy, "strategy")), "summary",
+                     s->file[PAGE_SUMMARY], "profile", s->file[PAGE_PROFILE], "classes",
+                     json_object_get(s->file[PAGE_DATA], "classes"), "start", s->events.first,
+                     "config", page_config(run), "events", page_events_json(s), "steps_per_epoch",
+                     (json_t *)(uintptr_t)per_epoch, "total_steps", (json_t *)(uintptr_t)total);
+    if (!rest || json_object_update(figures, rest) != 0) {
+        json_decref(figures);
+        json_decref(rest);
+        return page_no_memory();
+    }
+    json_decref(rest);
+    *out = figures;
+    return CO_OK;
+}
+
+co_status co_page_source_json(json_t **out, const co_page_source *source)
+{
+    const char *slash = strrchr(source->dir, '/');
+    json_t *run;
+    int bad;
+
+    CO_TRY(page_pack(&run, source));
+    bad = json_object_set_new(run, "name",
+                              json_string(CO_SHOW(slash && slash[1] ? slash + 1 : source->dir))) |
+          json_object_set_new(run, "dir", json_string(CO_SHOW(source->dir))) |
+          json_object_set_new(run, "steps_table", co_page_table_json(&source->events.steps, 0)) |
+          json_object_set_new(run, "epochs_table", co_page_table_json(&source->events.epochs, 0));
+    if (bad) {
+        json_decref(run);
+        return page_no_memory();
+    }
+    *out = run;
+    return CO_OK;
+}
+
+static page_sent page_now(const co_page_source *s)
+{
+    return (page_sent){.steps = s->events.steps.rows,
+                       .epochs = s->events.epochs.rows,
+                       .events = json_array_size(s->events.list),
+                       .points = s->events.points,
+                       .generation = s->events.generation,
+                       .any = true};
+}
+
+/* {"steps_table": {...}, "epochs_table": {...}} of the rows that have not been handed out. */
+static json_t *page_append(const co_page_source *s)
+{
+    return json_pack("{s:o, s:o}", "steps_table",
+                     co_page_table_json(&s->events.steps, s->sent.steps), "epochs_table",
+                     co_page_table_json(&s->events.epochs, s->sent.epochs));
+}
+
+co_status co_page_source_news(json_t **out, bool *all, co_page_source *source)
+{
+    const page_sent before = source->sent, now = page_now(source);
+    json_t *news;
+    bool same;
+
+    *out = NULL;
+    *all = before.any && now.generation != before.generation;
+    same = before.any && !source->is_new && now.points == before.points &&
+           now.epochs == before.epochs && now.events == before.events;
+    if (*all || same) {
+        source->sent = now;
+        source->is_new = false;
+        *out = json_null();
+        return CO_OK;
+    }
+    CO_TRY(source->is_new ? page_pack(&news, source) : page_pack_figures(&news, source));
+    if (json_object_set_new(news, "append", page_append(source)) != 0) {
+        json_decref(news);
+        return page_no_memory();
+    }
+    source->sent = now;
+    source->is_new = false;
+    *out = news;
+    return CO_OK;
+}
+
+const char *co_page_source_dir(const co_page_source *source)
+{
+    return source->dir;
+}
+
+co_run_state co_page_source_state(const co_page_source *source)
+{
+    return source->state;
+}
+
+void co_page_source_close(co_page_source *source)
+{
+    if (!source)
+        return;
+    for (int i = 0; i < PAGE_FILES; i++)
+        json_decref(source->file[i]);
+    json_decref(source->checkpoints);
+    co_page_events_free(&source->events);
+    co_run_list_free(&source->list);
+    co_free(source->dir);
+    co_free(source);
+}
+
+co_status co_page_source_open(co_page_source **out, const char *dir, size_t most)
+{
+    co_page_source *s = co_calloc(1, sizeof(*s));
+    size_t n = strlen(dir);
     co_status st;
 
-    co_page_table_init(&p.steps, page_steps);
-    co_page_table_init(&p.epochs, page_epochs);
-    st = p.events ? page_read_metrics(&p) : page_no_memory();
-    if (st == CO_OK)
-        st = page_read_checkpoints(&p);
-    if (st == CO_OK)
-        st = page_pack(out, &p, run);
-    co_page_table_free(&p.steps);
-    co_page_table_free(&p.epochs);
-    json_decref(p.events);
-    json_decref(p.start);
-    return st;
+    if (!s)
+        return CO_E_NOMEM;
+    while (n > 1 && dir[n - 1] == '/')
+        n--;
+    s->dir = co_strdup(dir);
+    s->checkpoints = json_array();
+    st = co_page_events_init(&s->events, most);
+    if (st == CO_OK && (!s->dir || !s->checkpoints))
+        st = page_no_memory();
+    else if (st == CO_OK && n + sizeof("/checkpoints") > PAGE_MAX_PATH)
+        st = co_fail(CO_E_USAGE, "%s: the path is too long", CO_SHOW(dir));
+    if (st != CO_OK) {
+        co_page_source_close(s);
+        return st;
+    }
+    s->dir[n] = '\0';
+    *out = s;
+    return CO_OK;
 }
 
 co_status co_page_run(json_t **out, const char *dir)
 {
-    co_run_list list = {.n = 0};
-    char path[PAGE_MAX_PATH];
-    size_t n = strlen(dir);
-    co_status st;
+    co_page_source *s = NULL;
+    co_status st = co_page_source_open(&s, dir, 0);
 
-    while (n > 1 && dir[n - 1] == '/')
-        n--;
-    if (n >= sizeof(path))
-        return co_fail(CO_E_USAGE, "%s: the path is too long", dir);
-    memcpy(path, dir, n);
-    path[n] = '\0';
     *out = NULL;
-    st = co_run_list_add(&list, path);
-    if (st == CO_OK && (list.n != 1 || strcmp(list.run[0].dir, path) != 0))
-        st = co_fail(CO_E_DATA, "%s: is no run directory", CO_SHOW(path));
     if (st == CO_OK)
-        st = page_read(out, &list.run[0]);
-    co_run_list_free(&list);
+        st = page_read_entry(s);
+    if (st == CO_OK)
+        st = page_update(s, true);
+    if (st == CO_OK) {
+        co_page_table_thin(&s->events.steps, CO_PAGE_MAX_POINTS, CO_PAGE_LOSS);
+        co_page_table_thin(&s->events.epochs, CO_PAGE_MAX_POINTS, 0);
+        st = co_page_source_json(out, s);
+    }
+    co_page_source_close(s);
     return st;
 }

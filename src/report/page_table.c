@@ -43,6 +43,27 @@ static void page_table_keep(co_page_table *table, size_t *kept, size_t row)
     ++*kept;
 }
 
+/* Of the rows [begin, end), those in which column `by` is lowest and highest. */
+static void page_table_keep_span(co_page_table *table, size_t *kept, size_t begin, size_t end,
+                                 size_t by)
+{
+    size_t low = begin, high = begin;
+
+    for (size_t i = begin; i < end; i++) {
+        const double v = table->value[i * table->columns + by];
+
+        if (isnan(v)) /* a loss that is none is worth seeing */
+            high = i;
+        else if (v < table->value[low * table->columns + by])
+            low = i;
+        else if (v > table->value[high * table->columns + by])
+            high = i;
+    }
+    page_table_keep(table, kept, low < high ? low : high);
+    if (low != high)
+        page_table_keep(table, kept, low < high ? high : low);
+}
+
 void co_page_table_thin(co_page_table *table, size_t most, size_t by)
 {
     const size_t spans = most / 2, all = table->rows;
@@ -50,34 +71,50 @@ void co_page_table_thin(co_page_table *table, size_t most, size_t by)
 
     if (all <= most)
         return;
-    for (size_t s = 0; s < spans; s++) {
-        const size_t begin = s * all / spans, end = (s + 1) * all / spans;
-        size_t low = begin, high = begin;
-
-        for (size_t i = begin; i < end; i++) {
-            const double v = table->value[i * table->columns + by];
-
-            if (isnan(v)) /* a loss that is none is worth seeing */
-                high = i;
-            else if (v < table->value[low * table->columns + by])
-                low = i;
-            else if (v > table->value[high * table->columns + by])
-                high = i;
-        }
-        page_table_keep(table, &kept, low < high ? low : high);
-        if (low != high)
-            page_table_keep(table, &kept, low < high ? high : low);
-    }
+    for (size_t s = 0; s < spans; s++)
+        page_table_keep_span(table, &kept, s * all / spans, (s + 1) * all / spans, by);
     table->rows = kept;
 }
 
-static json_t *page_table_column(const co_page_table *table, size_t c, bool *any)
+/* Which of so many spans, of equally many steps from `first` to `last`, a row is in. */
+static size_t page_table_span(const double *row, double first, double last, size_t spans)
+{
+    const double at = (*row - first) / (last - first);
+
+    return at > 0 && at < 1 ? (size_t)(at * (double)spans) : at >= 1 ? spans - 1 : 0;
+}
+
+void co_page_table_thin_even(co_page_table *table, size_t most, size_t by)
+{
+    const size_t spans = most / 2, all = table->rows, columns = table->columns;
+    size_t kept = 0, begin = 0, span = 0;
+    double first, last;
+
+    if (all <= most)
+        return;
+    first = table->value[0];
+    last = table->value[(all - 1) * columns];
+    for (size_t i = 1; i <= all; i++) {
+        const size_t at =
+            i < all ? page_table_span(table->value + i * columns, first, last, spans) : spans;
+
+        if (at == span)
+            continue;
+        page_table_keep_span(table, &kept, begin, i, by);
+        begin = i;
+        span = at;
+    }
+    table->rows = kept;
+    co_page_table_thin(table, most, by); /* steps that do not ascend make more spans */
+}
+
+static json_t *page_table_column(const co_page_table *table, size_t first, size_t c, bool *any)
 {
     json_t *list = json_array();
     int bad = 0;
 
     *any = false;
-    for (size_t i = 0; i < table->rows; i++) {
+    for (size_t i = first; i < table->rows; i++) {
         const double v = table->value[i * table->columns + c];
         const bool whole = isfinite(v) && v == floor(v) && fabs(v) < 1e15;
 
@@ -93,14 +130,14 @@ static json_t *page_table_column(const co_page_table *table, size_t c, bool *any
     return list;
 }
 
-json_t *co_page_table_json(const co_page_table *table)
+json_t *co_page_table_json(const co_page_table *table, size_t first)
 {
     json_t *object = json_object();
     int bad = 0;
 
     for (size_t c = 0; c < table->columns && !bad; c++) {
         bool any;
-        json_t *list = page_table_column(table, c, &any);
+        json_t *list = page_table_column(table, first, c, &any);
 
         if (any || c == 0)
             bad = json_object_set_new(object, table->name[c], list);

@@ -19,8 +19,12 @@ void co_page_table_init(co_page_table *table, const char *const *name);
 co_status co_page_table_add(co_page_table *table, const json_t *event);
 /* At most `most` rows: of each span those in which column `by` is lowest and highest. */
 void co_page_table_thin(co_page_table *table, size_t most, size_t by);
-/* {"step": [...], ...}, without columns that have no number; NULL: out of memory. */
-json_t *co_page_table_json(const co_page_table *table);
+/* The same, where the spans have equally many steps instead of rows: done again and again as rows
+   are added, early steps keep as many as late ones. */
+void co_page_table_thin_even(co_page_table *table, size_t most, size_t by);
+/* {"step": [...], ...} of the rows from `first` on, without columns that have no number; NULL: out
+   of memory. */
+json_t *co_page_table_json(const co_page_table *table, size_t first);
 void co_page_table_free(co_page_table *table);
 
 #endif

@@ -168,20 +168,27 @@ static void run_list_read_time(co_run_entry *run, const char *file)
         run->ended = (double)info.st_mtime;
 }
 
-static co_status run_list_read(co_run_entry *run)
+co_run_state co_run_state_of(const char *dir)
+{
+    if (run_list_has(dir, "summary.json"))
+        return CO_RUN_FINISHED;
+    return run_list_is_locked(dir) ? CO_RUN_RUNNING : CO_RUN_STOPPED;
+}
+
+static co_status run_list_read(co_run_entry *run, bool names_only)
 {
     run->ranks = run->epoch = run->steps = run->test_accuracy = run->test_loss = NAN;
     run->train_loss = run->samples_per_second = run->wall_seconds = run->ended = NAN;
-    CO_TRY(co_run_config_read(run));
     run_list_read_time(run, "config.yaml");
     run_list_read_time(run, "metrics.jsonl");
-    if (run_list_has(run->dir, "summary.json")) {
-        run->state = CO_RUN_FINISHED;
-        run_list_read_summary(run);
+    if (names_only)
         return CO_OK;
-    }
-    run->state = run_list_is_locked(run->dir) ? CO_RUN_RUNNING : CO_RUN_STOPPED;
-    return run_list_read_events(run);
+    CO_TRY(co_run_config_read(run));
+    run->state = co_run_state_of(run->dir);
+    if (run->state != CO_RUN_FINISHED)
+        return run_list_read_events(run);
+    run_list_read_summary(run);
+    return CO_OK;
 }
 
 static co_status run_list_push(co_run_list *list, const char *dir)
@@ -204,7 +211,7 @@ static co_status run_list_push(co_run_list *list, const char *dir)
     if (!run->dir)
         return CO_E_NOMEM;
     list->n++;
-    return run_list_read(run);
+    return run_list_read(run, list->names_only);
 }
 
 static int run_list_is_visible(const struct dirent *entry)
@@ -251,6 +258,12 @@ co_status co_run_list_add(co_run_list *list, const char *dir)
     if (!S_ISDIR(info.st_mode))
         return co_fail(CO_E_DATA, "%s: is a file, not a folder of runs", dir);
     return run_list_is_run(dir) ? run_list_push(list, dir) : run_list_add_below(list, dir, 1);
+}
+
+co_status co_run_list_find(co_run_list *list, const char *dir)
+{
+    list->names_only = true;
+    return co_run_list_add(list, dir);
 }
 
 void co_run_list_free(co_run_list *list)

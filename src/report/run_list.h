@@ -3,6 +3,7 @@
 #ifndef CO_REPORT_RUN_LIST_H
 #define CO_REPORT_RUN_LIST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <cohort/status.h>
@@ -38,11 +39,16 @@ typedef struct co_run_list {
        NULL: that run's config has no such key. */
     char **key, **value; /* owned, and each */
     size_t n_key;
+    bool names_only; /* by co_run_list_find */
 } co_run_list;
 
 /* Add `dir` if it is a run directory, else those in it and in the folders of it: `cohort compare`
    makes such. A run whose files are damaged is there with what could be read. */
 co_status co_run_list_add(co_run_list *list, const char *dir);
+/* Add the same folders, with their names and the times of their last events alone. */
+co_status co_run_list_find(co_run_list *list, const char *dir);
+/* Of a run directory. The lock of a run is tried for a moment, and not waited for. */
+co_run_state co_run_state_of(const char *dir);
 co_status co_run_list_compare(co_run_list *list);
 void co_run_list_free(co_run_list *list);
 const char *co_run_state_name(co_run_state state);

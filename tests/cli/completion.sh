@@ -55,6 +55,7 @@ offers inspect ru -- runs
 offers list opt -- optimizers
 offers list con -- config configs
 offers ctl ru -- runs
+offers watch ru -- runs
 offers ctl runs "" -- status ranks checkpoint stop
 offers ctl runs ra -- ranks
 offers ctl --json runs st -- status stop

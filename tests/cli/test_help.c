@@ -15,7 +15,7 @@
 static const char *const help_commands[] = {
     "train",   "eval",    "list",        "doctor",     "data info", "data partition",
     "inspect", "compare", "bench train", "bench comm", "bench ops", "bench kernels",
-    "export",  "import",  "ctl",         "generate",   "slurm"};
+    "export",  "import",  "ctl",         "generate",   "slurm",     "watch"};
 
 /* The folder of the sources: the second argument. */
 static const char *help_source = "";
@@ -123,8 +123,8 @@ static void list_of_every_name_is_printed(void **state)
 
 static void doctor_reports_every_check(void **state)
 {
-    static const char *const checks[] = {"cpu", "cores", "memory", "limits",
-                                         "ref", "self",  "shm",    "gnuplot"};
+    static const char *const checks[] = {"cpu",  "cores", "memory",  "limits", "ref",
+                                         "self", "shm",   "gnuplot", "watch"};
     const program_result *r = program_line("doctor");
 
     (void)state;

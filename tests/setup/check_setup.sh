@@ -76,7 +76,7 @@ install='install -y --no-install-recommends'
 build='gcc libc6-dev make cmake ninja-build pkg-config libfyaml-dev libjansson-dev libhwloc-dev'
 build="$build libdeflate-dev libjpeg-dev libpng-dev"
 extra='libdnnl-dev libopenmpi-dev openmpi-bin libonnx-dev protobuf-c-compiler libprotobuf-c-dev'
-extra="$extra libcurl4-openssl-dev libarchive-dev gnuplot-nox"
+extra="$extra libcurl4-openssl-dev libarchive-dev libmicrohttpd-dev gnuplot-nox"
 
 # packages LIST...: as root, with nothing there
 packages()
@@ -128,7 +128,7 @@ expect 'left out: a line' lines 1
 expect 'left out: grouped' says 'without ranks over MPI (libopenmpi-dev openmpi-bin), export to ONNX'
 run --ask build optional
 expect 'left out, asked: goes on' [ $code -eq 0 ]
-expect 'left out, asked: the line' says "libonnx-dev protobuf-c-compiler libprotobuf-c-dev libcurl4-openssl-dev libarchive-dev gnuplot-nox"
+expect 'left out, asked: the line' says "libonnx-dev protobuf-c-compiler libprotobuf-c-dev libcurl4-openssl-dev libarchive-dev libmicrohttpd-dev gnuplot-nox"
 expect 'left out: nothing is tried' [ ! -s "$dir/calls" ]
 
 # sudo that needs no password.

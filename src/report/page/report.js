@@ -1,5 +1,6 @@
 // report.js - draws the page of `cohort report` from the JSON in it: charts as SVG, tables, and what
-// a keyboard and a screen reader need of them. Nothing is fetched.
+// a keyboard and a screen reader need of them. Nothing is fetched; but where `cohort watch` serves the page
+// it asks for what is new, and draws that.
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -7,7 +8,7 @@
   const SVG = "http://www.w3.org/2000/svg";
   const WIDTH = 640, HEIGHT = 300, LEFT = 62, RIGHT = 14, TOP = 10, BOTTOM = 34;
   const hidden = new Set();
-  const charts = [];
+  const charts = new Map();
   const view = { axis: "step", smooth: 0 };
 
   // ---- elements and numbers ----
@@ -72,10 +73,32 @@
         el("thead", {}, el("tr", {}, ...head.map((h) => el("th", { scope: "col", class: h.n ? "n" : null }, h.text)))),
         body));
   }
+  // Makes `old` what `made` is, and keeps the elements that are there: what has the focus, is scrolled or
+  // opened stays so.
+  function morph(old, made) {
+    if (old.isEqualNode(made)) return;
+    if (old.nodeType !== Node.ELEMENT_NODE || old.nodeName !== made.nodeName) {
+      old.replaceWith(made);
+      return;
+    }
+    for (const { name } of [...old.attributes]) if (!made.hasAttribute(name) && name !== "open") old.removeAttribute(name);
+    for (const { name, value } of [...made.attributes]) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    const from = [...old.childNodes], to = [...made.childNodes];
+    to.forEach((node, i) => { if (i < from.length) morph(from[i], node); else old.append(node); });
+    from.slice(to.length).forEach((node) => node.remove());
+  }
+  // Drawn again, a section changes in its place. `place` is that of what draws it.
+  let place = 0;
   function section(id, title, ...children) {
-    const heading = el("h2", { id }, title);
-    document.getElementById("main").append(el("section", { "aria-labelledby": id }, heading, ...children));
-    document.getElementById("sections").append(el("li", {}, el("a", { href: "#" + id }, title)));
+    const main = document.getElementById("main"), old = document.getElementById(id)?.parentNode;
+    const made = el("section", { "aria-labelledby": id, "data-place": String(place) }, el("h2", { id }, title), ...children);
+    if (old) {
+      morph(old, made);
+      return;
+    }
+    main.insertBefore(made, [...main.children].find((s) => Number(s.dataset.place) > place) ?? null);
+    document.getElementById("sections").replaceChildren(...[...main.querySelectorAll("section > h2")].map((h) =>
+      el("li", {}, el("a", { href: "#" + h.id }, h.textContent))));
   }
 
   // ---- charts ----
@@ -147,7 +170,7 @@
     const help = "Arrow keys move, + and - zoom, Escape shows all.";
     const figure = el("figure", {}, el("figcaption", {}, el("span", {}, title), output), picture);
     const state = { from: null, to: null, span: null };
-    let lines = [], range, scaleX, scaleY;
+    let lines = [], range, scaleX, scaleY, pointer = null;
 
     function load() {
       lines = sources.filter((s) => !hidden.has(s.run)).map((s) => {
@@ -197,6 +220,7 @@
       if (state.span)
         picture.append(svg("rect", { class: "span", x: Math.min(...state.span), y: TOP, width: Math.abs(state.span[1] - state.span[0]), height: HEIGHT - TOP - BOTTOM }));
       picture.setAttribute("aria-label", describe());
+      if (pointer !== null) read(pointer);
     }
     function describe() {
       const parts = lines.map((l) => {
@@ -223,6 +247,7 @@
       return from + (px - LEFT) / (WIDTH - LEFT - RIGHT) * (to - from);
     };
     function read(px) {
+      pointer = px;
       const x = value(px);
       const parts = lines.filter((l) => l.x.length).map((l) => {
         const i = nearest(l.x, x);
@@ -248,7 +273,7 @@
       else draw();
     });
     picture.addEventListener("pointercancel", () => { state.span = null; draw(); });
-    picture.addEventListener("pointerleave", () => { picture.querySelector(".cursor")?.remove(); });
+    picture.addEventListener("pointerleave", () => { pointer = null; picture.querySelector(".cursor")?.remove(); });
     picture.addEventListener("dblclick", () => { state.from = state.to = null; draw(); });
     picture.addEventListener("keydown", (event) => {
       const from = state.from ?? range[0], to = state.to ?? range[1], w = to - from;
@@ -263,7 +288,11 @@
       event.preventDefault();
       acts[event.key]();
     });
-    charts.push({ reset: () => { state.from = state.to = null; load(); draw(); } });
+    charts.set(id, {
+      figure,
+      reset: () => { state.from = state.to = null; load(); draw(); },
+      update: (more) => { sources = more; load(); draw(); },
+    });
     load();
     draw();
     return figure;
@@ -274,15 +303,16 @@
   function showSummary() {
     const names = ["run", "state", "model", "data", "strategy", "ranks", "steps", "test accuracy", "test loss", "training", "samples/s"];
     const rows = runs.map((r, i) => {
-      const s = r.summary || {};
+      const s = r.summary || r.latest || {};
       return [el("span", {}, key(i), r.name), r.state, r.model, r.dataset, r.strategy, number(r.ranks), number(r.steps),
         fixed(s.best_test_accuracy ?? r.test_accuracy, 4), fixed(s.best_test_loss ?? r.test_loss, 4), seconds(s.train_seconds), number(s.samples_per_second, 0)];
     });
     const children = [];
     if (runs.length === 1) {
-      const r = runs[0], s = r.summary || {}, facts = el("dl", { class: "facts", id: "facts" });
-      for (const [name, text] of [["State", r.state], ["Test accuracy, best epoch", fixed(s.best_test_accuracy ?? r.test_accuracy, 4)],
-        ["Test loss, best epoch", fixed(s.best_test_loss ?? r.test_loss, 4)], ["Steps", number(r.steps)], ["Parameters", number(s.parameter_count)],
+      const r = runs[0], s = r.summary || r.latest || {}, facts = el("dl", { class: "facts", id: "facts" });
+      const which = r.summary ? "best epoch" : "last epoch";
+      for (const [name, text] of [["State", r.state], ["Test accuracy, " + which, fixed(s.best_test_accuracy ?? r.test_accuracy, 4)],
+        ["Test loss, " + which, fixed(s.best_test_loss ?? r.test_loss, 4)], ["Steps", number(r.steps)], ["Parameters", number(s.parameter_count ?? r.start?.parameter_count)],
         ["Training time", seconds(s.train_seconds)], ["Samples per second", number(s.samples_per_second, 0)],
         ["Ranks", `${number(r.ranks)} (${r.strategy || "–"})`]])
         facts.append(el("div", {}, el("dt", {}, name), el("dd", {}, text)));
@@ -303,25 +333,46 @@
       ["chart-norm", "Norm of the gradient", of(steps, "gradient_norm"), true],
     ].filter((c) => c[2].length);
     if (!wanted.length) return;
+    if (document.getElementById("curves")) {
+      updateCurves(wanted);
+      return;
+    }
     const axis = el("select", { id: "axis" }, ...Object.entries(axes).map(([value, text]) => el("option", { value }, text)));
     const smooth = el("input", { type: "range", id: "smooth", min: "0", max: "0.98", step: "0.02", value: "0" });
     const all = el("button", { type: "button" }, "Show all");
-    const controls = el("div", { class: "controls" }, el("label", {}, "By ", axis), el("label", {}, "Smooth ", smooth), all);
-    const redraw = () => charts.forEach((c) => c.reset());
+    const controls = el("div", { class: "controls" }, el("label", {}, "By ", axis), el("label", {}, "Smooth ", smooth), all,
+      el("span", { id: "shown" }));
     axis.addEventListener("change", () => { view.axis = axis.value; redraw(); });
     smooth.addEventListener("input", () => { view.smooth = Number(smooth.value); redraw(); });
     all.addEventListener("click", redraw);
-    if (runs.length > 1)
-      runs.forEach((r, i) => {
-        const box = el("input", { type: "checkbox", checked: "" });
-        box.addEventListener("change", () => { if (box.checked) hidden.delete(i); else hidden.add(i); redraw(); });
-        controls.append(el("label", {}, box, key(i), r.name));
-      });
-    const cut = runs.filter((r) => r.points_of > r.points);
     section("curves", "Curves", el("p", {}, "Drag across a chart to zoom, double-click or Escape to see all of it."), controls,
-      el("div", { class: "charts" }, ...wanted.map(([id, title, sources, smoothing]) => chart(id, title, sources, { smooth: smoothing }))),
+      el("div", { class: "charts", id: "charts" }), el("div", { id: "more" }));
+    showBoxes();
+    updateCurves(wanted);
+  }
+  const redraw = () => charts.forEach((c) => c.reset());
+  // Which runs are in the charts.
+  function showBoxes() {
+    const boxes = runs.length < 2 ? [] : runs.map((r, i) => {
+      const box = el("input", { type: "checkbox", checked: "" });
+      box.addEventListener("change", () => { if (box.checked) hidden.delete(i); else hidden.add(i); redraw(); });
+      return el("label", {}, box, key(i), r.name);
+    });
+    document.getElementById("shown")?.replaceChildren(...boxes);
+  }
+  // Charts keep their zoom; those whose numbers have come since are added.
+  function updateCurves(wanted) {
+    const holder = document.getElementById("charts"), cut = runs.filter((r) => r.points_of > r.points);
+    wanted.forEach(([id, title, sources, smoothing], i) => {
+      if (charts.has(id)) charts.get(id).update(sources);
+      else holder.insertBefore(chart(id, title, sources, { smooth: smoothing }),
+        wanted.slice(i + 1).map((w) => charts.get(w[0])?.figure).find(Boolean) ?? null);
+    });
+    for (const [id, c] of [...charts])
+      if (!wanted.some((w) => w[0] === id)) { c.figure.remove(); charts.delete(id); }
+    morph(document.getElementById("more"), el("div", { id: "more" },
       ...cut.map((r) => el("p", { class: "note" }, `${r.name}: ${number(r.points)} of ${number(r.points_of)} points; of each span those with the lowest and the highest loss.`)),
-      epochTable());
+      epochTable()));
   }
   // The same numbers for those who read rather than look.
   function epochTable() {
@@ -356,7 +407,7 @@
       numbers.push([label, percent(compute / total), percent(sync / total), percent(wait / total), percent(rest / total), unit(total)]);
     };
     runs.forEach((r) => {
-      const s = r.summary || {};
+      const s = r.summary || r.latest || {};
       if (known(s.train_seconds) && s.train_seconds > 0)
         add(`${r.name}, rank 0`, s.compute_seconds || 0, s.sync_seconds || 0, s.data_wait_seconds || 0, s.train_seconds, seconds);
       for (const rank of r.profile?.per_rank || []) {
@@ -370,6 +421,27 @@
     const legend = el("div", { class: "legend" }, ...["compute", "synchronization and waiting for ranks", "waiting for data", "other"].map((name, i) => el("span", {}, key([0, 1, 2, 4][i]), name)));
     section("time", "Where the time went", legend, rows,
       table([{ text: "" }, ...["compute", "synchronization", "data", "other", "time"].map((text) => ({ text, n: true }))], numbers, { id: "time-table", caption: "Shares of the time" }));
+  }
+
+  // What each rank of a running run was doing when it was looked at, in the last half minute.
+  const doings = ["computing", "waiting for ranks", "reading data", "evaluating", "saving", "starting or ending"];
+  function showRanks() {
+    const now = runs.filter((r) => r.state === "running" && r.now?.ranks?.length);
+    if (!now.length) {
+      document.getElementById("ranks")?.parentNode.remove();
+      return;
+    }
+    const rows = el("div", { class: "bars", id: "rank-bars" });
+    for (const r of now)
+      for (const rank of r.now.ranks) {
+        const total = rank.seen.reduce((a, b) => a + b, 0) || 1;
+        rows.append(el("span", {}, (runs.length > 1 ? r.name + ", " : "") + `rank ${rank.rank}`),
+          bar(rank.seen.map((value, i) => ({ name: doings[i], value })).filter((p) => p.value).map((p) => ({ ...p, colour: doings.indexOf(p.name) })), total),
+          el("span", {}, percent(rank.seen[0] / total) + " computing"));
+      }
+    const seen = doings.map((_, i) => i).filter((i) => now.some((r) => r.now.ranks.some((k) => k.seen[i])));
+    section("ranks", "Ranks", el("p", {}, "What ranks were doing in the last half minute, looked at several times a second."),
+      el("div", { class: "legend" }, ...seen.map((i) => el("span", {}, key(i), doings[i]))), rows);
   }
 
   const className = (r, c) => r.classes?.[c] ?? String(c);
@@ -474,15 +546,104 @@
   function showEnvironment() {
     const rows = runs.map((r) => [r.name, r.start?.backend ?? "–", r.start?.transport ?? "–", r.start?.precision ?? "–", number(r.start?.batch), number(r.start?.train_samples), number(r.start?.test_samples), r.dir]);
     section("environment", "Environment", table([{ text: "run" }, { text: "backend" }, { text: "transport" }, { text: "precision" }, { text: "batch", n: true }, { text: "training samples", n: true }, { text: "test samples", n: true }, { text: "run directory" }], rows, { caption: "Environment of the runs" }),
-      el("p", {}, `This page was written on ${data.machine || "an unknown machine"} by Cohort ${data.version}.`),
+      data.live ? null : el("p", {}, `This page was written on ${data.machine || "an unknown machine"} by Cohort ${data.version}.`),
       ...runs.filter((r) => r.evaluation?.missing).map((r) => el("p", { class: "note" }, `${r.name}: no confusion matrix and no samples: ${r.evaluation.missing}`)));
   }
 
-  const names = runs.map((r) => r.name);
-  document.title = names.length === 1 ? `${names[0]} – Cohort` : `${names.length} runs – Cohort`;
-  document.getElementById("title").textContent = names.length === 1 ? names[0] : `${names.length} runs`;
-  document.getElementById("subtitle").textContent = [...new Set(runs.map((r) => `${r.model} on ${r.dataset}`))].slice(0, 4).join(", ") + `; written ${data.written}`;
-  document.getElementById("footer").textContent = `Cohort ${data.version}`;
-  for (const show of [showSummary, showCurves, showTime, showConfusion, showSamples, showLayers, showCommunication, showEvents, showConfig, showEnvironment]) show();
+  // ---- all of it, and again when something is new ----
+
+  function showHead() {
+    const names = runs.map((r) => r.name), here = data.live?.folder;
+    const title = names.length === 1 ? names[0] : names.length ? `${names.length} runs` : "No run yet";
+    document.title = `${title} – Cohort`;
+    document.getElementById("title").textContent = title;
+    document.getElementById("subtitle").textContent = [...new Set(runs.map((r) => `${r.model} on ${r.dataset}`))].slice(0, 4).join(", ") +
+      (here ? `${runs.length ? "; " : ""}${here}` : `; written ${data.written}`);
+    document.getElementById("footer").textContent = `Cohort ${data.version}`;
+  }
+  const shows = [showHead, showSummary, showRanks, showCurves, showTime, showConfusion, showSamples, showLayers, showCommunication, showEvents, showConfig, showEnvironment];
+  function showAll() {
+    shows.forEach((show, i) => {
+      place = i;
+      show();
+    });
+  }
+  showAll();
+  if (data.live) watch();
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
+
+  function merge(table, more) {
+    const before = table.step?.length ?? 0, n = more.step?.length ?? 0;
+    for (const name of new Set([...Object.keys(table), ...Object.keys(more)])) {
+      const column = table[name] ??= new Array(before).fill(null);
+      for (let i = 0; i < n; i++) column.push(more[name]?.[i] ?? null);
+    }
+  }
+  function watch() {
+    const line = el("p", { id: "now" }), step = el("span", { id: "now-step" }), how = el("span", { id: "now-state", role: "status" });
+    const progress = el("progress", { id: "now-progress", "aria-label": "Progress of the run" });
+    let source, waits = false, lost = null;
+    line.append(how, " ", step, " ", progress);
+    document.getElementById("subtitle").after(line);
+
+    function showNow() {
+      const r = runs.length === 1 ? runs[0] : null, of = (state) => runs.filter((run) => run.state === state).length;
+      const state = lost ?? (r ? r.damage ?? r.state : ["running", "finished", "stopped"].filter(of).map((s) => `${of(s)} ${s}`).join(", "));
+      const at = r?.now?.step ?? r?.steps, total = r?.now?.total_steps ?? r?.total_steps, rate = r?.now?.samples_per_second ?? r?.latest?.samples_per_second;
+      const left = r?.state === "running" && r.start?.batch > 0 && rate > 0 && total > at ? (total - at) * r.start.batch / rate : NaN;
+      if (how.textContent !== state) how.textContent = state;
+      how.className = lost ? "wrong" : r?.damage ? "wrong" : of("running") ? "right" : "";
+      step.textContent = !r || !known(at) ? "" : `step ${number(at)}${known(total) ? ` of ${number(total)}` : ""}` +
+        (r.state === "running" && known(rate) ? `, ${number(rate, 0)} samples/s` : "") + (known(left) ? `, about ${seconds(Math.round(left))} left` : "");
+      progress.hidden = !(known(at) && total > 0);
+      if (!progress.hidden) { progress.max = total; progress.value = Math.min(at, total); }
+    }
+    function draw() {
+      if (waits) return;
+      waits = true;
+      requestAnimationFrame(() => { waits = false; showAll(); showNow(); });
+    }
+    function take(message) {
+      for (const { run, append, ...more } of message.runs) {
+        const r = runs[run];
+        Object.assign(r, more);
+        if (append) for (const [name, rows] of Object.entries(append)) merge(r[name], rows);
+      }
+      draw();
+    }
+    async function takeAll() {
+      const answer = await fetch("data");
+      if (!answer.ok) return null;
+      const fresh = await answer.json();
+      const same = fresh.runs.length === runs.length && fresh.runs.every((r, i) => r.dir === runs[i].dir);
+      runs.splice(0, runs.length, ...fresh.runs);
+      if (!same) { hidden.clear(); showBoxes(); }
+      draw();
+      return fresh.live.after;
+    }
+    function follow(after) {
+      source = new EventSource(`events?after=${after}`);
+      source.addEventListener("open", () => { lost = null; draw(); });
+      source.addEventListener("message", (event) => take(JSON.parse(event.data)));
+      source.addEventListener("reset", () => { source.close(); takeAll().then(begin, fail); });
+      source.addEventListener("error", () => {
+        lost = "not connected; trying again";
+        if (source.readyState === EventSource.CLOSED) fail();
+        draw();
+      });
+    }
+    // Refused: by a server that was started again, whose address is another one.
+    function begin(after) {
+      if (after !== null) return follow(after);
+      lost = "not connected: `cohort watch` has ended, or was started again and has printed another address";
+      draw();
+    }
+    function fail() {
+      lost = "not connected; trying again";
+      draw();
+      setTimeout(() => takeAll().then(begin, fail), 3000);
+    }
+    showNow();
+    follow(data.live.after);
+  }
 })();

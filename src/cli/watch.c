@@ -1,0 +1,44 @@
+/* watch.c - `cohort watch`: runs as they are now, in a browser. */
+#include "cli/cli.h"
+#include "live/live.h"
+
+typedef struct watch_options {
+    int64_t port;
+} watch_options;
+
+static const cli_argument watch_arguments[] = {
+    {"RUN_DIR...", false, "run directories, or folders of them such as runs/"},
+    {NULL, false, NULL},
+};
+
+static const cli_option watch_option_table[] = {
+    {"port", 0, CLI_COUNT, offsetof(watch_options, port), "N", 0, 65535,
+     "port of 127.0.0.1 to listen on; default: one that is free"},
+    CLI_OPTIONS_END,
+};
+
+static co_status watch_run(const void *options, int n, const char *const *argument)
+{
+    const watch_options *o = options;
+    const co_live_options live = {
+        .folder = argument, .n = (size_t)n, .port = (int)o->port, .out = stdout};
+
+    return co_live_serve(&live);
+}
+
+const co_command co_command_watch = {
+    .name = "watch",
+    .summary = "show runs as they are now, in a browser",
+    .about =
+        "Serves the page of `cohort report` on this machine and keeps it up to date: curves,\n"
+        "progress, what each rank is doing. Of a folder it shows the 12 runs with the latest\n"
+        "events, and those that begin. Listens on 127.0.0.1 alone, and gives nothing without\n"
+        "the address that it prints. Runs are read, and never changed: `cohort ctl` is for\n"
+        "that. From another machine use ssh -L, as printed. Ctrl-C ends the page, not the run.",
+    .example = "  cohort watch runs/one\n"
+               "  cohort watch runs --port 8000",
+    .arguments = watch_arguments,
+    .options = watch_option_table,
+    .options_size = sizeof(watch_options),
+    .run = watch_run,
+};

@@ -1,0 +1,24 @@
+/* live.h - runs as they are now, for a browser: `cohort watch`. Reads what runs write, and asks a
+   running one for its status; changes nothing of them. */
+#ifndef CO_LIVE_LIVE_H
+#define CO_LIVE_LIVE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cohort/status.h>
+
+typedef struct co_live_options {
+    const char *const *folder; /* (n): run directories, or folders of them */
+    size_t n;
+    int port;  /* of the loopback interface; 0: any that is free */
+    FILE *out; /* gets the address */
+} co_live_options;
+
+/* Serve the page until this process is asked to end, which is CO_OK. CO_E_UNSUPPORTED: without
+   libmicrohttpd, in this build or on this machine. */
+co_status co_live_serve(const co_live_options *options);
+/* The version of libmicrohttpd, for people; CO_E_UNSUPPORTED as above. */
+co_status co_live_server_version(char *out, size_t size);
+
+#endif
