@@ -1,9 +1,10 @@
-/* watch.c - `cohort watch`: runs as they are now, in a browser. */
+/* watch.c - `cohort watch`: runs as they are now, in a browser or a terminal. */
 #include "cli/cli.h"
 #include "live/live.h"
 
 typedef struct watch_options {
     int64_t port;
+    bool tui;
 } watch_options;
 
 static const cli_argument watch_arguments[] = {
@@ -14,6 +15,8 @@ static const cli_argument watch_arguments[] = {
 static const cli_option watch_option_table[] = {
     {"port", 0, CLI_COUNT, offsetof(watch_options, port), "N", 0, 65535,
      "port of 127.0.0.1 to listen on; default: one that is free"},
+    {"tui", 0, CLI_FLAG, offsetof(watch_options, tui), NULL, 0, 0,
+     "on this terminal instead of in a browser; q ends it"},
     CLI_OPTIONS_END,
 };
 
@@ -23,20 +26,22 @@ static co_status watch_run(const void *options, int n, const char *const *argume
     const co_live_options live = {
         .folder = argument, .n = (size_t)n, .port = (int)o->port, .out = stdout};
 
-    return co_live_serve(&live);
+    return o->tui ? co_live_terminal(&live) : co_live_serve(&live);
 }
 
 const co_command co_command_watch = {
     .name = "watch",
-    .summary = "show runs as they are now, in a browser",
+    .summary = "show runs as they are now, in a browser or a terminal",
     .about =
         "Serves the page of `cohort report` on this machine and keeps it up to date: curves,\n"
         "progress, what each rank is doing. Of a folder it shows the 12 runs with the latest\n"
         "events, and those that begin. Listens on 127.0.0.1 alone, and gives nothing without\n"
         "the address that it prints. Runs are read, and never changed: `cohort ctl` is for\n"
-        "that. From another machine use ssh -L, as printed. Ctrl-C ends the page, not the run.",
+        "that. From another machine use ssh -L, as printed. Ctrl-C ends the page, not the run.\n"
+        "--tui shows the curves on this terminal, which needs no browser.",
     .example = "  cohort watch runs/one\n"
-               "  cohort watch runs --port 8000",
+               "  cohort watch runs --port 8000\n"
+               "  cohort watch runs --tui",
     .arguments = watch_arguments,
     .options = watch_option_table,
     .options_size = sizeof(watch_options),

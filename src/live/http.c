@@ -32,7 +32,7 @@ co_status co_http_open(co_http *out)
     if (!library)
         return co_fail(CO_E_UNSUPPORTED, "libmicrohttpd is not on this machine "
                                          "(libmicrohttpd.so.12); install it (Debian: "
-                                         "libmicrohttpd12)");
+                                         "libmicrohttpd12), or watch on the terminal by --tui");
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
         void *function = dlsym(library, functions[i].name);
 

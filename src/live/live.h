@@ -1,5 +1,5 @@
-/* live.h - runs as they are now, for a browser: `cohort watch`. Reads what runs write, and asks a
-   running one for its status; changes nothing of them. */
+/* live.h - runs as they are now, for a browser or a terminal: `cohort watch`. Reads what runs
+   write, and asks a running one for its status; changes nothing of them. */
 #ifndef CO_LIVE_LIVE_H
 #define CO_LIVE_LIVE_H
 
@@ -18,6 +18,9 @@ typedef struct co_live_options {
 /* Serve the page until this process is asked to end, which is CO_OK. CO_E_UNSUPPORTED: without
    libmicrohttpd, in this build or on this machine. */
 co_status co_live_serve(const co_live_options *options);
+/* Show them on the terminal that standard input and output are, until q or Ctrl-C, or this process
+   is asked to end, which is CO_OK; the terminal is then as it was. CO_E_USAGE: they are none. */
+co_status co_live_terminal(const co_live_options *options);
 /* The version of libmicrohttpd, for people; CO_E_UNSUPPORTED as above. */
 co_status co_live_server_version(char *out, size_t size);
 

@@ -10,6 +10,7 @@
 
 #include <cohort/status.h>
 
+#include "report/page_table.h"
 #include "report/run_list.h"
 
 /* Points of a curve that the page has at most; of more, those with the lowest and the highest loss
@@ -30,6 +31,15 @@ void co_page_source_close(co_page_source *source);
 const char *co_page_source_dir(const co_page_source *source);
 /* As of the last update. */
 co_run_state co_page_source_state(const co_page_source *source);
+/* What there is to say of it in a line; NaN: unknown. Texts are borrowed until the next update. */
+typedef struct co_page_figures {
+    const char *model, *dataset, *strategy;
+    double ranks, steps, total_steps, batch, rate, test_accuracy, test_loss;
+    co_run_state state;
+} co_page_figures;
+co_page_figures co_page_source_figures(const co_page_source *source);
+/* Its steps, or its epochs, by the columns that page_events.h numbers; borrowed until then. */
+const co_page_table *co_page_source_table(const co_page_source *source, bool epochs);
 /* On failure what was read before is still there. */
 co_status co_page_source_update(co_page_source *source);
 /* All of it, as by co_page_run; the caller's. */

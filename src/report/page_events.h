@@ -9,8 +9,11 @@
 
 #define CO_PAGE_MAX_EVENTS 1000 /* that are listed: starts, checkpoints */
 #define CO_PAGE_MARK       64
-/* Columns: of steps, that by which rows are chosen; of epochs. */
+/* Columns: of steps, the first that by which rows are chosen; of epochs. */
 #define CO_PAGE_LOSS          2
+#define CO_PAGE_ACCURACY      3
+#define CO_PAGE_RATE          4
+#define CO_PAGE_LR            5
 #define CO_PAGE_TEST_LOSS     5
 #define CO_PAGE_TEST_ACCURACY 6
 

@@ -237,21 +237,50 @@ static const char *page_text(const co_page_source *s, const char *stored, const 
     return *stored || !start ? stored : start;
 }
 
+static double page_member(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+co_page_figures co_page_source_figures(const co_page_source *source)
+{
+    const co_run_entry *run = &source->list.run[0];
+    const json_t *start = source->events.start;
+    const double last = page_last(&source->events.steps, 0), ranks = page_member(start, "ranks");
+
+    return (co_page_figures){
+        .model = page_text(source, run->model, "model"),
+        .dataset = page_text(source, run->dataset, "dataset"),
+        .strategy = page_text(source, run->strategy, "strategy"),
+        .ranks = isnan(ranks) ? run->ranks : ranks,
+        .steps = last > run->steps || isnan(run->steps) ? last : run->steps,
+        .total_steps = page_member(start, "total_steps"),
+        .batch = page_member(start, "batch"),
+        .rate = page_member(source->events.latest, "samples_per_second"),
+        .test_accuracy = page_figure(source, run->test_accuracy, CO_PAGE_TEST_ACCURACY),
+        .test_loss = page_figure(source, run->test_loss, CO_PAGE_TEST_LOSS),
+        .state = source->state,
+    };
+}
+
+const co_page_table *co_page_source_table(const co_page_source *source, bool epochs)
+{
+    return epochs ? &source->events.epochs : &source->events.steps;
+}
+
 /* What changes while a run makes steps. */
 static co_status page_pack_figures(json_t **out, const co_page_source *s)
 {
-    const co_run_entry *run = &s->list.run[0];
-    const json_t *ranks = json_object_get(s->events.start, "ranks");
-    const double last = page_last(&s->events.steps, 0);
+    const co_page_figures f = co_page_source_figures(s);
 
-    *out = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:O?}", "state", co_run_state_name(s->state), "ranks",
-        page_number(json_is_integer(ranks) ? (double)json_integer_value(ranks) : run->ranks),
-        "steps", page_number(last > run->steps || isnan(run->steps) ? last : run->steps),
-        "test_accuracy", page_number(page_figure(s, run->test_accuracy, CO_PAGE_TEST_ACCURACY)),
-        "test_loss", page_number(page_figure(s, run->test_loss, CO_PAGE_TEST_LOSS)), "points",
-        (json_int_t)s->events.steps.rows, "points_of", (json_int_t)s->events.points, "latest",
-        s->events.latest);
+    *out =
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:O?}", "state", co_run_state_name(f.state),
+                  "ranks", page_number(f.ranks), "steps", page_number(f.steps), "test_accuracy",
+                  page_number(f.test_accuracy), "test_loss", page_number(f.test_loss), "points",
+                  (json_int_t)s->events.steps.rows, "points_of", (json_int_t)s->events.points,
+                  "latest", s->events.latest);
     return *out ? CO_OK : page_no_memory();
 }
 
@@ -259,19 +288,19 @@ static co_status page_pack_figures(json_t **out, const co_page_source *s)
 static co_status page_pack(json_t **out, const co_page_source *s)
 {
     const co_run_entry *run = &s->list.run[0];
+    const co_page_figures f = co_page_source_figures(s);
     const json_t *per_epoch = json_object_get(s->events.first, "steps_per_epoch");
     const json_t *total = json_object_get(s->events.start, "total_steps");
     json_t *figures, *rest;
 
     CO_TRY(page_pack_figures(&figures, s));
-    rest = json_pack("{s:s, s:s, s:s, s:O, s:O, s:O?, s:O?, s:o, s:o, s:O?, s:O?}", "model",
-                     CO_SHOW(page_text(s, run->model, "model")), "dataset",
-                     CO_SHOW(page_text(s, run->dataset, "dataset")), "strategy",
-                     CO_SHOW(page_text(s, run->strategy, "strategy")), "summary",
-                     s->file[PAGE_SUMMARY], "profile", s->file[PAGE_PROFILE], "classes",
-                     json_object_get(s->file[PAGE_DATA], "classes"), "start", s->events.first,
-                     "config", page_config(run), "events", page_events_json(s), "steps_per_epoch",
-                     (json_t *)(uintptr_t)per_epoch, "total_steps", (json_t *)(uintptr_t)total);
+    rest =
+        json_pack("{s:s, s:s, s:s, s:O, s:O, s:O?, s:O?, s:o, s:o, s:O?, s:O?}", "model",
+                  CO_SHOW(f.model), "dataset", CO_SHOW(f.dataset), "strategy", CO_SHOW(f.strategy),
+                  "summary", s->file[PAGE_SUMMARY], "profile", s->file[PAGE_PROFILE], "classes",
+                  json_object_get(s->file[PAGE_DATA], "classes"), "start", s->events.first,
+                  "config", page_config(run), "events", page_events_json(s), "steps_per_epoch",
+                  (json_t *)(uintptr_t)per_epoch, "total_steps", (json_t *)(uintptr_t)total);
     if (!rest || json_object_update(figures, rest) != 0) {
         json_decref(figures);
         json_decref(rest);

@@ -151,6 +151,14 @@ json_t *co_page_table_json(const co_page_table *table, size_t first)
     return object;
 }
 
+bool co_page_table_has(const co_page_table *table, size_t column)
+{
+    for (size_t i = 0; i < table->rows; i++)
+        if (isfinite(table->value[i * table->columns + column]))
+            return true;
+    return false;
+}
+
 void co_page_table_free(co_page_table *table)
 {
     co_free(table->value);

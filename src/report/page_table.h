@@ -2,6 +2,8 @@
 #ifndef CO_REPORT_PAGE_TABLE_H
 #define CO_REPORT_PAGE_TABLE_H
 
+#include <stdbool.h>
+
 #include <jansson.h>
 
 #include <cohort/status.h>
@@ -25,6 +27,8 @@ void co_page_table_thin_even(co_page_table *table, size_t most, size_t by);
 /* {"step": [...], ...} of the rows from `first` on, without columns that have no number; NULL: out
    of memory. */
 json_t *co_page_table_json(const co_page_table *table, size_t first);
+/* Whether a column has a number. */
+bool co_page_table_has(const co_page_table *table, size_t column);
 void co_page_table_free(co_page_table *table);
 
 #endif

@@ -353,7 +353,7 @@ static int server_count_files(void)
 /* Those that are too many wait in the system's queue, or are closed. */
 static void server_connections_are_bounded(void **state)
 {
-    enum { MANY = 2 * CO_SERVER_CONNECTIONS };
+    enum { MANY = CO_SERVER_CONNECTIONS + 8 };
     const uint64_t start = co_clock_ns();
     int fd[MANY];
 
