@@ -1,10 +1,12 @@
 #!/bin/sh
 # nginx.sh BUILD - training on shards that nginx serves on the loopback interface: the bits of the
 # folder that they were made of, with an empty cache and with a full one, from a server that fails one
-# request in ten, over TLS, on any number of ranks, resumed in the middle of an epoch; what is wrong
-# with a server or a shard is said with its address. Exit code 77: this machine has no nginx.
+# request in ten, over TLS, on any number of ranks, resumed in the middle of an epoch, on two hosts made
+# of namespaces where that is possible; what is wrong with a server or a shard is said with its address.
+# Exit code 77: this machine has no nginx.
 set -eu
 cohort=$(realpath "$1")/cohort
+here=$(cd "$(dirname "$0")" && pwd)
 nginx=$(command -v nginx || command -v /usr/sbin/nginx || true)
 images=$(realpath "${COHORT_DATA:-$(dirname "$0")/../../../shared/data}/imagenette" 2>/dev/null || true)
 [ -n "$nginx" ] && command -v openssl >/dev/null || {
@@ -187,3 +189,31 @@ train none 1 "$(at "http://127.0.0.1:$port/no")" && fail "no set"
 tail -n 1 log | grep -q "no/train/shards.index: the server answers 404; shards of a web" ||
     fail "no index"
 pass "no index: what writes one"
+
+# Two hosts, each with a cache of its own, and the server on a third.
+. "$here/../../scripts/hosts.sh"
+why=$(hosts_missing)
+[ -n "$why" ] || "$cohort" doctor | grep -q "^ok *openmpi " || why="Open MPI is not here"
+[ -z "$why" ] || {
+    echo "two hosts: left out: $why"
+    exit 0
+}
+trap 'hosts_stop; stop' EXIT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+hosts_start "$work/hosts" 3
+sed "s/listen 127.0.0.1:/listen /" nginx.conf >hosts.conf
+(hosts_on n3 "$nginx" -c "$work/hosts.conf" -p "$work" -e "$work/error.log" &) # ends with the host
+cat >rank.sh <<RANK
+XDG_CACHE_HOME=$work/cache-\$(hostname) exec $cohort train train.yaml --run-dir hosts-run \
+    --set "data=$(at "http://198.18.0.3:$bad/set")"
+RANK
+for cache in empty full; do
+    rm -rf hosts-run
+    hosts_on n1 timeout 300 "$(command -v mpiexec.openmpi || echo mpiexec)" \
+        --mca plm_rsh_agent "$work/hosts/ssh" --host n1:1,n2:1 -n 2 sh rank.sh >log 2>&1 ||
+        fail "two hosts"
+    same "two hosts, failing server, $cache caches of their own" hosts-run
+done
+for host in n1 n2; do
+    [ -n "$(find "cache-$host" -name '*.blocks')" ] || fail "no cache on $host"
+done
