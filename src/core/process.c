@@ -3,7 +3,9 @@
  */
 #include "core/process.h"
 
+#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/open.h"
@@ -21,6 +23,46 @@ const char *co_process_stat(char *text, size_t size, const char *path)
     text[n] = '\0';
     at = strrchr(text, ')'); /* the name may hold blanks and parentheses */
     return at ? at + 1 : NULL;
+}
+
+/* schedstat: nanoseconds on a core, and waiting for one (sched-stats.rst of the kernel). */
+static bool process_add_times(double *core, double *delayed, const char *tid)
+{
+    char path[64], text[96];
+    FILE *file;
+    size_t n;
+    char *end;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%.20s/schedstat", tid);
+    file = co_open_system(path);
+    if (!file)
+        return false;
+    n = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[n] = '\0';
+    *core += (double)strtoull(text, &end, 10) * 1e-9;
+    *delayed += (double)strtoull(end, NULL, 10) * 1e-9;
+    return n > 0;
+}
+
+bool co_process_times(double *core, double *delayed, int tid)
+{
+    const struct dirent *entry;
+    bool known = false;
+    char name[16];
+    DIR *tasks;
+
+    *core = *delayed = 0;
+    snprintf(name, sizeof(name), "%d", tid);
+    if (tid)
+        return process_add_times(core, delayed, name);
+    tasks = opendir("/proc/self/task");
+    while (tasks && (entry = readdir(tasks)))
+        if (entry->d_name[0] != '.')
+            known |= process_add_times(core, delayed, entry->d_name);
+    if (tasks)
+        closedir(tasks);
+    return known;
 }
 
 bool co_process_ignores(int signal)

@@ -12,6 +12,11 @@
    on, see proc(5). NULL: the process is gone. */
 const char *co_process_stat(char *text, size_t size, const char *path);
 
+/* Seconds that a thread of this process has had a core, and in which it could have run and had
+   none, since it was started; `tid` 0: the sum of all threads of the process. False: the kernel
+   does not say. */
+bool co_process_times(double *core, double *delayed, int tid);
+
 /* Whether this process ignores a signal: as nohup makes it ignore SIGHUP, and a shell without job
    control SIGINT for a command started with `&`. A signal that is ignored at the start stays so. */
 bool co_process_ignores(int signal);

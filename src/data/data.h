@@ -56,6 +56,13 @@ typedef struct co_loader_reads {
 } co_loader_reads;
 co_loader_reads co_loader_read_so_far(const co_loader *loader);
 
+/* Seconds that readers have spent on samples; of these on a core, and waiting for one. Readers that
+   wait for a free slot are not busy. */
+typedef struct co_loader_times {
+    double busy, core, delayed;
+} co_loader_times;
+co_loader_times co_loader_times_so_far(const co_loader *loader);
+
 /* Whether its JPEGs may be decoded at a smaller scale (`scaled_decode`). */
 bool co_dataset_scales(const co_dataset *dataset);
 /* Whether images that cannot be decoded are replaced by others (`on_bad_sample: skip`). */

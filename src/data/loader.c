@@ -8,9 +8,12 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/process.h"
 #include "core/sized.h"
 #include "data/loader_internal.h"
 #include "device/device.h"
@@ -134,7 +137,7 @@ static co_status loader_read(co_loader *l, const loader_claim *claim, co_data_sc
                              int reader)
 {
     const co_loader_observer *observer = atomic_load(&l->observer);
-    const uint64_t begin_ns = observer ? co_clock_ns() : 0, bytes = scratch->bytes;
+    const uint64_t begin_ns = co_clock_ns(), bytes = scratch->bytes;
 
     for (uint64_t k = claim->begin; k < claim->end; k++) {
         if (atomic_load_explicit(&l->stop, memory_order_relaxed))
@@ -143,6 +146,7 @@ static co_status loader_read(co_loader *l, const loader_claim *claim, co_data_sc
     }
     atomic_fetch_add(&l->read_samples, claim->end - claim->begin);
     atomic_fetch_add(&l->read_bytes, scratch->bytes - bytes);
+    atomic_fetch_add(&l->read_ns, co_clock_ns() - begin_ns);
     if (observer)
         observer->read(observer->arg, reader, begin_ns, claim->end - claim->begin);
     return CO_OK;
@@ -215,6 +219,7 @@ void *loader_read_ahead(void *arg)
     co_data_scratch scratch = {.stream = l->stream};
     const int reader = atomic_fetch_add(&l->entered, 1);
 
+    atomic_store(&l->reader[reader].tid, (int)syscall(SYS_gettid));
     for (;;) {
         loader_claim claim;
         co_status st;
@@ -267,6 +272,7 @@ static co_status loader_free_up(co_loader *l, bool wait)
 
 static co_status loader_next_here(co_batch *out, co_loader *l)
 {
+    const uint64_t begin_ns = co_clock_thread_ns();
     loader_claim claim;
     co_status st;
 
@@ -275,6 +281,7 @@ static co_status loader_next_here(co_batch *out, co_loader *l)
     st = loader_claim_next(&claim, l);
     if (st == CO_OK)
         st = loader_read(l, &claim, &l->scratch, 0);
+    l->here_ns += co_clock_thread_ns() - begin_ns;
     loader_finish(claim.slot);
     *out = claim.slot->batch;
     l->borrowed = true;
@@ -346,6 +353,23 @@ double co_loader_wait_seconds(const co_loader *loader)
 co_loader_reads co_loader_read_so_far(const co_loader *l)
 {
     return (co_loader_reads){atomic_load(&l->read_samples), atomic_load(&l->read_bytes)};
+}
+
+co_loader_times co_loader_times_so_far(const co_loader *l)
+{
+    co_loader_times out = {.busy = (double)atomic_load(&l->read_ns) * 1e-9,
+                           .core = (double)l->here_ns * 1e-9};
+
+    for (int i = 0; i < l->n_thread; i++) {
+        const int tid = atomic_load(&l->reader[i].tid);
+        double core, delayed;
+
+        if (!tid || !co_process_times(&core, &delayed, tid))
+            continue;
+        out.core += core;
+        out.delayed += delayed;
+    }
+    return out;
 }
 
 uint64_t co_loader_bad_samples(const co_loader *loader)

@@ -48,13 +48,13 @@ static co_status loader_start(co_loader *l, int threads)
 
     if (threads == 0)
         return CO_OK;
-    l->thread = co_calloc((size_t)threads, sizeof(*l->thread));
-    if (!l->thread)
+    l->reader = co_calloc((size_t)threads, sizeof(*l->reader));
+    if (!l->reader)
         return CO_E_NOMEM;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (l->n_thread < threads && error == 0) {
-        error = pthread_create(&l->thread[l->n_thread], NULL, loader_read_ahead, l);
+        error = pthread_create(&l->reader[l->n_thread].thread, NULL, loader_read_ahead, l);
         l->n_thread += error == 0;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -133,7 +133,7 @@ static void loader_stop(co_loader *l)
     pthread_cond_broadcast(&l->freed);
     pthread_mutex_unlock(&l->queue_lock);
     for (int i = 0; i < l->n_thread; i++)
-        pthread_join(l->thread[i], NULL);
+        pthread_join(l->reader[i].thread, NULL);
 }
 
 void co_loader_destroy(co_loader *loader)
@@ -146,7 +146,7 @@ void co_loader_destroy(co_loader *loader)
         loader_slot_free(&loader->slot[i], co_queue_device(loader->queue));
     co_data_scratch_free(&loader->scratch);
     co_free(loader->slot);
-    co_free(loader->thread);
+    co_free(loader->reader);
     pthread_cond_destroy(&loader->freed);
     pthread_cond_destroy(&loader->filled);
     pthread_mutex_destroy(&loader->queue_lock);

@@ -15,6 +15,12 @@ typedef struct loader_claim {
     uint64_t begin, end;
 } loader_claim;
 
+/* A thread that reads. */
+typedef struct loader_reader {
+    pthread_t thread;
+    _Atomic int tid; /* the kernel's; 0: not there yet */
+} loader_reader;
+
 struct co_loader {
     const co_dataset *dataset; /* borrowed */
     co_sampler *sampler;       /* borrowed; guarded by plan_lock */
@@ -45,9 +51,10 @@ struct co_loader {
     uint64_t claim; /* samples of a claim */
     int n_thread;
     atomic_int entered; /* reader threads that have started */
-    _Atomic uint64_t read_samples, read_bytes;
+    _Atomic uint64_t read_samples, read_bytes, read_ns;
+    uint64_t here_ns; /* without readers: the calling thread's time on a core in reads */
     _Atomic(const co_loader_observer *) observer;
-    pthread_t *thread;
+    loader_reader *reader; /* owned, (n_thread) */
 };
 
 /* Main function of a reader thread; the argument is the loader. */

@@ -90,6 +90,14 @@ static void events_keep(co_page_events *e, json_t *event)
     e->latest = json_incref(event);
 }
 
+static co_status events_take_failure(co_page_events *e, const json_t *event)
+{
+    const char *reason = json_string_value(json_object_get(event, "reason"));
+
+    return co_page_events_add(e->list, "failed", json_object_get(event, "step"),
+                              reason ? reason : "");
+}
+
 static co_status events_take(co_page_events *e, json_t *event)
 {
     const char *kind = json_string_value(json_object_get(event, "event"));
@@ -104,6 +112,8 @@ static co_status events_take(co_page_events *e, json_t *event)
     }
     if (strcmp(kind, "epoch") == 0)
         return events_take_row(e, &e->epochs, event, 0);
+    if (strcmp(kind, "failed") == 0)
+        return events_take_failure(e, event);
     if (strcmp(kind, "end") == 0)
         return co_page_events_add(e->list, kind, json_object_get(event, "step"), "");
     return events_take_start(e, event, kind);

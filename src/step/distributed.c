@@ -246,6 +246,7 @@ static co_status distributed_update_early(void *arg, size_t begin, size_t end)
     st = distributed_update_range(d, begin, end);
     co_profiler_leave(distributed_profiler(d));
     d->sync_ns -= co_clock_ns() - start_ns;
+    d->update_ns += co_clock_ns() - start_ns;
     return st;
 }
 
@@ -389,10 +390,12 @@ co_status co_distributed_step(co_distributed *d)
     CO_TRY(distributed_synced(d, start_ns, co_strategy_before_update(d->strategy, &d->step)));
     co_profiler_leave(distributed_profiler(d));
     co_profiler_enter(distributed_profiler(d), CO_PROFILE_UPDATE);
+    start_ns = co_clock_ns();
     if (!d->strategy->updated)
         CO_TRY(distributed_judge(d));
     CO_TRY(distributed_update(d));
     co_profiler_leave(distributed_profiler(d));
+    d->update_ns += co_clock_ns() - start_ns;
     start_ns = co_clock_ns();
     co_profiler_enter(distributed_profiler(d), CO_PROFILE_SYNC);
     CO_TRY(distributed_synced(d, start_ns, co_strategy_after_update(d->strategy, &d->step)));
@@ -456,6 +459,11 @@ double co_distributed_loss_scale(const co_distributed *d)
 double co_distributed_lr(const co_distributed *d)
 {
     return d->lr;
+}
+
+uint64_t co_distributed_update_ns(const co_distributed *d)
+{
+    return d->update_ns;
 }
 
 uint64_t co_distributed_sync_ns(const co_distributed *d)

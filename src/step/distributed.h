@@ -85,6 +85,15 @@ void co_distributed_note_overflow(co_distributed *distributed);
 /* The strategy's report, after co_distributed_finish. */
 co_strategy_counts co_distributed_report(const co_distributed *distributed);
 
+/* Compute the norm of the gradient in the current step: of the whole gradient that the optimizer
+   gets, before clipping. Before co_distributed_step. */
+void co_distributed_want_norm(co_distributed *distributed);
+/* That of the last step taken; NaN: not wanted, or not computed: on a device without clipping by
+   norm, and where a rank has a part of the gradient alone. */
+double co_distributed_norm(const co_distributed *distributed);
+
+/* Time that this rank has spent on updates: clipping and the optimizer. */
+uint64_t co_distributed_update_ns(const co_distributed *distributed);
 /* Time that this rank has spent in its strategy: posting, reducing, waiting. */
 uint64_t co_distributed_sync_ns(const co_distributed *distributed);
 

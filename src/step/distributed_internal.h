@@ -24,8 +24,11 @@ struct co_distributed {
     co_scaler scaler;
     co_segment *frozen; /* owned; (n_frozen) */
     size_t n_frozen;
-    uint64_t freezes; /* the model's count when `frozen` was set */
-    uint64_t sync_ns; /* spent in the strategy */
+    uint64_t freezes;   /* the model's count when `frozen` was set */
+    uint64_t sync_ns;   /* spent in the strategy */
+    uint64_t update_ns; /* in clipping and the optimizer */
+    bool wants_norm;    /* of the gradient, in this step */
+    double norm;        /* of the last step; NaN: not computed */
 };
 
 /* --- freeze.c --- */

@@ -3,6 +3,8 @@
  * the store's values. On a device all of it is queued. Does not know how or when the gradient was
  * summed.
  */
+#include <math.h>
+
 #include "comm/queued.h"
 #include "core/rng.h"
 #include "step/distributed_internal.h"
@@ -72,11 +74,39 @@ static bool update_skips(const co_store *store)
     return !store->ring && store->values->found_inf;
 }
 
+/* Without clipping nobody else needs it. The gradient is as the update has read it. */
+static void update_norm(co_distributed *d)
+{
+    const co_store *store = d->options.model->store;
+    const bool whole =
+        d->strategy->update_begin == 0 && d->strategy->update_end == store->n && !store->ring;
+    co_step_values *values = store->values;
+
+    if (d->wants_norm && d->options.clip_norm <= 0 && whole) {
+        store->vector->sum_squares(store->queue, &values->sum_squares, NULL, store->grad, store->n,
+                                   &values->rule);
+        d->norm = sqrt(values->sum_squares);
+    }
+    d->wants_norm = false;
+}
+
+void co_distributed_want_norm(co_distributed *d)
+{
+    d->wants_norm = true;
+}
+
+double co_distributed_norm(const co_distributed *d)
+{
+    return d->norm;
+}
+
 co_status distributed_update(co_distributed *d)
 {
     const size_t begin = d->strategy->update_begin, end = d->strategy->update_end;
     const co_store *store = d->options.model->store;
 
+    d->norm = (double)NAN;
+    update_norm(d);
     if (begin < end) {
         if (!d->strategy->updated && !update_skips(store))
             CO_TRY(distributed_update_range(d, begin, end));
@@ -91,6 +121,8 @@ co_status co_distributed_take(co_distributed *d, const co_step_values *values)
 {
     const double before = d->scaler.state.scale;
 
+    if (d->options.clip_norm > 0)
+        d->norm = values->norm;
     d->updates = values->update - 1;
     d->lr = values->given.lr;
     if (!co_scaler_is_on(&d->scaler))

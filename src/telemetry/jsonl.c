@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/text.h"
 #include "telemetry/append.h"
 #include "telemetry/json.h"
 
@@ -55,7 +56,9 @@ static co_status jsonl_start(const jsonl *self, const co_run_info *info)
               json_put_count(object, "train_samples", info->train_samples) |
               json_put_count(object, "test_samples", info->test_samples) |
               json_put_count(object, "parameter_count", info->parameter_count) |
-              json_put_count(object, "first_step", info->first_step);
+              json_put_count(object, "first_step", info->first_step) |
+              json_put_count(object, "cores", (uint64_t)info->cores) |
+              json_put_count(object, "threads", (uint64_t)info->threads);
 
     if (info->cause)
         bad |= json_put_text(object, "cause", info->cause) |
@@ -86,6 +89,31 @@ static int jsonl_put_ranks(json_t *object, const jsonl *self, const co_event *ev
         bad |= json_array_append_new(list, item);
     }
     return bad | json_object_set_new(object, "ranks", list);
+}
+
+/* {..., "times": [{"wall": ...}, ...]}, of each rank */
+static int jsonl_put_times(json_t *object, const jsonl *self, const co_rank_times *times)
+{
+    json_t *list = json_array();
+    int bad = 0;
+
+    for (int r = 0; r < self->info.ranks; r++) {
+        const co_rank_times *t = &times[r];
+        json_t *item = json_object();
+
+        bad |= json_put_real(item, "wall", t->wall) | json_put_real(item, "start", t->start) |
+               json_put_real(item, "data", t->data) | json_put_real(item, "compute", t->compute) |
+               json_put_real(item, "exchange", t->exchange) | json_put_real(item, "wait", t->wait) |
+               json_put_real(item, "evaluation", t->evaluation) |
+               json_put_real(item, "checkpoint", t->checkpoint) |
+               json_put_real(item, "update", t->update) | json_put_real(item, "core", t->core) |
+               json_put_real(item, "delayed", t->delayed) | json_put_real(item, "read", t->read) |
+               json_put_real(item, "read_core", t->read_core) |
+               json_put_real(item, "read_delayed", t->read_delayed) |
+               json_put_count(item, "samples", (uint64_t)t->samples) |
+               json_array_append_new(list, item);
+    }
+    return bad | json_object_set_new(object, "times", list);
 }
 
 static int jsonl_put_recent(json_t *object, const co_recent_figures *recent)
@@ -136,12 +164,27 @@ static co_status jsonl_event(co_sink *sink, const co_event *event)
           json_put_count(object, "bytes_sent", event->bytes_sent);
     bad |= json_put_loss_scale(object, event);
     if (event->kind == CO_EVENT_STEP)
-        bad |= jsonl_put_recent(object, &event->recent);
+        bad |= json_put_real(object, "gradient_norm", event->gradient_norm) |
+               jsonl_put_recent(object, &event->recent);
     else
         bad |= json_put_count(object, "bad_samples", event->bad_samples);
     if (event->rank)
         bad |= jsonl_put_ranks(object, self, event);
+    if (event->times)
+        bad |= jsonl_put_times(object, self, event->times);
     return jsonl_put(self, object, bad);
+}
+
+static co_status jsonl_failed(co_sink *sink, const co_event *event, const char *reason)
+{
+    json_t *object = json_object();
+    const int bad = json_put_text(object, "event", "failed") |
+                    json_put_count(object, "epoch", event->epoch) |
+                    json_put_count(object, "step", event->step) |
+                    json_put_real(object, "wall_seconds", event->wall_seconds) |
+                    json_put_text(object, "reason", CO_SHOW(reason));
+
+    return jsonl_put((const jsonl *)sink, object, bad);
 }
 
 static void jsonl_close(co_sink *sink)
@@ -183,5 +226,6 @@ const co_sink_ops co_sink_jsonl = {
     .summary = "metrics.jsonl in the run directory: one JSON object per event",
     .open = jsonl_create,
     .event = jsonl_event,
+    .failed = jsonl_failed,
     .close = jsonl_close,
 };

@@ -31,6 +31,7 @@ typedef struct co_run_info {
     int restarts, resizes; /* so far: after a failure, for another number of ranks */
     const char *cause;     /* of this restart, with the lost rank; NULL: not a restart */
     int lost_rank;         /* -1: unknown */
+    int cores, threads;    /* of this machine, for this process; of a rank */
 } co_run_info;
 
 /* A rank that others wait for. */
@@ -54,6 +55,28 @@ typedef enum co_event_kind {
 typedef struct co_rank_figures {
     double train_loss, train_accuracy, test_loss, test_accuracy;
 } co_rank_figures;
+
+/* Seconds of one rank since its process, or thread, began to train this run, on its main thread:
+   the parts add up to `wall`, but for the rest: log lines, supervision, the final weights. Plain
+   doubles, which ranks send to each other. */
+typedef struct co_rank_times {
+    double wall;
+    double start;      /* from the start of the job to the first step */
+    double data;       /* waiting for samples */
+    double compute;    /* forward, backward, update, metrics */
+    double exchange;   /* in the strategy, without the waits */
+    double wait;       /* for other ranks */
+    double evaluation; /* of the test split */
+    double checkpoint; /* until training could continue */
+    /* Parts of the above, or of other threads. */
+    double update;       /* of compute: the optimizer */
+    double core;         /* of all threads of the process: on a core, */
+    double delayed;      /* and ready to run without one */
+    double read;         /* of readers of training samples: busy, */
+    double read_core;    /* on a core, */
+    double read_delayed; /* and ready to run without one */
+    double samples;      /* trained on */
+} co_rank_times;
 
 /* One step on this rank, over its own samples; NaN if it had none. */
 typedef struct co_step_figures {
@@ -117,6 +140,8 @@ typedef struct co_event {
                              splits */
     uint64_t bytes_sent;  /* of rank 0 in the whole run */
     const co_rank_figures *rank; /* EPOCH: (ranks); NULL: not requested */
+    const co_rank_times *times;  /* EPOCH, END: (ranks) */
+    double gradient_norm;        /* STEP: of the last step, before clipping; NaN: not computed */
 } co_event;
 
 typedef struct co_sink_ops co_sink_ops;
@@ -148,6 +173,8 @@ struct co_sink_ops {
     co_status (*event)(co_sink *sink, const co_event *event);
     co_status (*show)(co_sink *sink, const co_display *display); /* NULL: ignored */
     void (*text)(co_sink *sink, const char *line); /* a line for people; NULL: ignored */
+    /* The run has failed after `event`, for this reason; NULL: ignored. */
+    co_status (*failed)(co_sink *sink, const co_event *event, const char *reason);
     void (*close)(co_sink *sink);
 };
 

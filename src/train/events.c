@@ -156,6 +156,7 @@ co_status trainer_emit_step(trainer *t)
     event.samples_per_second = trainer_rate(t->epoch_samples, seconds);
     event.last = t->last_step;
     event.recent = t->recent.figures;
+    event.gradient_norm = co_distributed_norm(t->distributed);
     trainer_set_train(&event, t, &t->seen);
     return trainer_emit(t, &event);
 }

@@ -108,6 +108,7 @@ static co_status trainer_end_epoch(trainer *t)
         const uint64_t start_ns = co_clock_ns();
 
         CO_TRY(trainer_evaluate(t));
+        t->evaluate_ns += co_clock_ns() - start_ns;
         trainer_set_test(&event, t, &t->tested);
         trainer_set_test_speed(&event, t, t->info.test_samples, start_ns);
         event.wall_seconds = trainer_wall_seconds(t);
@@ -121,6 +122,8 @@ static co_status trainer_end_epoch(trainer *t)
     for (int r = 0; t->rank && t->info.learns_values && r < t->info.ranks; r++)
         t->rank[r].train_accuracy = t->rank[r].test_accuracy = (double)NAN;
     event.rank = t->rank;
+    CO_TRY(trainer_gather_times(t));
+    event.times = t->times;
     CO_TRY(trainer_emit(t, &event));
     CO_TRY(trainer_show_epoch(t));
     trainer_check_stop(t, &event);
@@ -137,14 +140,17 @@ static uint64_t trainer_epoch_given(const trainer *t)
 static co_status trainer_after_step(trainer *t)
 {
     const co_where where = trainer_where(t);
+    uint64_t start_ns;
 
     co_profiler_enter(t->profiler, CO_PROFILE_SUPERVISE);
     CO_TRY(co_rank_control_after_step(&t->control, &where));
     co_profiler_leave(t->profiler);
+    start_ns = co_clock_ns();
     co_profiler_enter(t->profiler, CO_PROFILE_CHECKPOINT);
     if (trainer_epoch_given(t) < t->info.steps_per_epoch && t->given < t->info.total_steps)
         CO_TRY(co_saver_step(t->saver, t->given));
     co_profiler_leave(t->profiler);
+    t->checkpoint_ns += co_clock_ns() - start_ns;
     return CO_OK;
 }
 
@@ -183,8 +189,11 @@ static co_status trainer_save_epoch(trainer *t)
                                     .best = t->improved,
                                     .last = t->step >= t->info.total_steps ||
                                             t->stop_reason != CO_STOP_NONE};
+    const uint64_t start_ns = co_clock_ns();
+    const co_status st = co_saver_epoch(t->saver, &end);
 
-    return co_saver_epoch(t->saver, &end);
+    t->checkpoint_ns += co_clock_ns() - start_ns;
+    return st;
 }
 
 /* Run the rest of the epoch (a restored trainer may start in the middle), then advance to the
@@ -246,6 +255,7 @@ static void trainer_note_stop(trainer *t)
 /* Run epochs until the end, or until the ranks leave. */
 static co_status trainer_run(trainer *t)
 {
+    t->begun_ns = co_clock_ns();
     /* A state may be of the last step of an epoch that has not been evaluated yet. */
     while (t->stop_reason == CO_STOP_NONE && (t->step < t->info.total_steps || t->epoch_step > 0)) {
         CO_TRY(trainer_epoch(t));
@@ -255,6 +265,7 @@ static co_status trainer_run(trainer *t)
     }
     CO_TRY(trainer_finish(t));
     CO_TRY(trainer_find_stragglers(t));
+    CO_TRY(trainer_gather_times(t));
     return co_comm_rank(t->comm) == 0 ? trainer_save(t) : CO_OK;
 }
 
@@ -281,6 +292,7 @@ co_status co_trainer_run(co_comm *comm, co_job *job)
         trainer_check_stop(&t, &t.last);
     if (st == CO_OK)
         st = trainer_run(&t);
+    trainer_note_failure(&t, st);
     trainer_note_stop(&t);
     if (st == CO_OK)
         st = trainer_profile_write(&t);

@@ -63,6 +63,7 @@ typedef struct co_job {
     int bench_rounds;
     bool bench_utilization;
     bool under_mpi;
+    int cores;             /* that this job may use here, before ranks get their share */
     unsigned needs;        /* co_strategy_needs of the strategy */
     bool common, in_step;  /* strategy properties, see co_distributed_check */
     int lock;              /* owned; lock of the run directory; -1: rank 0 takes it */

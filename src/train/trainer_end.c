@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "comm/watch.h"
+#include "core/clock.h"
 #include "data/data.h"
 #include "step/distributed.h"
 #include "telemetry/telemetry.h"
@@ -22,6 +23,15 @@ static co_status trainer_take_ema(trainer *t)
     if (co_comm_rank(t->comm) == 0)
         CO_TRY(co_rundir_save_trained(t->job->result->train.run_dir, t->job->model));
     return trainer_swap_ema(t);
+}
+
+static co_status trainer_end_checkpoints(trainer *t)
+{
+    const uint64_t start_ns = co_clock_ns();
+    const co_status st = co_saver_finish(t->saver);
+
+    t->checkpoint_ns += co_clock_ns() - start_ns;
+    return st;
 }
 
 co_status trainer_save(trainer *t)
@@ -45,7 +55,7 @@ co_status trainer_save(trainer *t)
                           .n_counts = counts.n};
 
     co_watch_phase(t->comm, CO_PHASE_SAVING);
-    CO_TRY(co_saver_finish(t->saver));
+    CO_TRY(trainer_end_checkpoints(t));
     summary.checkpoints = t->job->result->saver.made;
     summary.checkpoint_failures = t->job->result->saver.failed;
     event.kind = CO_EVENT_END;
@@ -64,6 +74,8 @@ co_status trainer_save(trainer *t)
     out->steps = t->step;
     if (event.has_test)
         out->n_metric = co_measures_name(out->metric, &t->job->spec.metrics, event.test_metric);
+    trainer_set_times(&t->times[0], t);
+    event.times = t->times;
     CO_TRY(trainer_emit(t, &event));
     return co_saver_status(&t->job->result->saver);
 }
@@ -89,6 +101,7 @@ static co_status trainer_check_moved(const trainer *t)
 
 co_status trainer_finish(trainer *t)
 {
+    uint64_t start_ns;
     co_tested test;
 
     CO_TRY(trainer_check_moved(t));
@@ -99,7 +112,9 @@ co_status trainer_finish(trainer *t)
     CO_TRY(trainer_average_buffers(t));
     if (!t->job->test)
         return CO_OK;
+    start_ns = co_clock_ns();
     CO_TRY(co_trainer_evaluate(&test, t->comm, t->job->model, &t->test));
+    t->evaluate_ns += co_clock_ns() - start_ns;
     trainer_set_test(&t->last, t, &test);
     return CO_OK;
 }

@@ -95,6 +95,10 @@ typedef struct trainer {
     co_rank_means means;
     co_tested tested;
     co_rank_figures *rank; /* owned; (ranks), on rank 0 with `log: ranks`; else NULL */
+    co_rank_times *times;  /* owned; (ranks), on rank 0; else NULL */
+    /* Of this process: when its first step began; since then evaluating, and in checkpoints. */
+    uint64_t begun_ns, evaluate_ns, checkpoint_ns;
+    double local_samples; /* that this rank has trained on */
 } trainer;
 
 /* --- trainer_open.c --- */
@@ -128,6 +132,14 @@ co_spent trainer_spent(const trainer *t);
 double trainer_wall_seconds(const trainer *t);
 /* Of this epoch so far, including the part before this process. */
 double trainer_epoch_seconds(const trainer *t);
+
+/* --- trainer_times.c --- */
+/* Where this rank's time went so far. */
+void trainer_set_times(co_rank_times *out, const trainer *t);
+/* Those of all ranks, to t->times. Collective. */
+co_status trainer_gather_times(trainer *t);
+/* Rank 0: record that the run has failed, for the reason in co_error_message. */
+void trainer_note_failure(trainer *t, co_status st);
 
 /* --- trainer_kernels.c --- */
 /* With `choice: measured`: rank 0 times kernels, unless ranks before these have, all ranks use what

@@ -43,6 +43,9 @@ co_status trainer_open_outputs(trainer *t)
         return CO_OK;
     if (t->job->under_mpi)
         CO_TRY(co_resume_enter(&t->lock, t->job));
+    t->times = co_calloc((size_t)co_comm_size(t->comm), sizeof(*t->times));
+    if (!t->times)
+        return CO_E_NOMEM;
     CO_TRY(trainer_open_sinks(t));
     CO_TRY(trainer_open_requests(t));
     if (t->job->spec.log != CO_SPEC_LOG_RANKS)
@@ -94,6 +97,8 @@ static void trainer_describe(trainer *t)
         .positions = (uint64_t)job->model->positions,
         .metrics = &spec->metrics,
         .epochs = (total + per_epoch - 1) / per_epoch,
+        .cores = job->cores,
+        .threads = co_spec_threads(spec),
     };
     trainer_describe_start(&t->info, job);
 }
@@ -184,6 +189,7 @@ void trainer_close(trainer *t)
     if (t->lock)
         co_rundir_unlock(t->lock);
     co_free(t->rank);
+    co_free(t->times);
     co_ema_destroy(t->ema);
     co_free(t->described.config);
     co_overflow_close(&t->overflow);

@@ -74,6 +74,7 @@ co_status trainer_restore(trainer *t)
     co_best_resume(&t->best, &t->job->spec.stop);
     t->last = point->last;
     t->last.rank = NULL;
+    t->last.times = NULL;
     t->seen = own.seen;
     t->means = own.means;
     t->recent.spans = own.recent;

@@ -215,6 +215,8 @@ static co_status step_give(trainer *t)
         co_ema_begin(t->ema, store, t->given + 1);
     CO_TRY(co_distributed_begin(t->distributed, &g->batch));
     g->meet = co_distributed_synchronizes(t->distributed);
+    if ((t->given + 1) % (uint64_t)t->job->spec.log_every == 0)
+        co_distributed_want_norm(t->distributed);
     if (step_is_late(t))
         CO_TRY(trainer_stage(t, &g->batch));
     CO_TRY(trainer_give_work(t, g->batch.count, step_work));
@@ -292,6 +294,7 @@ static co_status step_take(trainer *t)
     t->step++;
     t->epoch_step++;
     t->epoch_samples += g->batch.global;
+    t->local_samples += (double)g->batch.count;
     co_profiler_enter(t->profiler, CO_PROFILE_LOG);
     if (t->n_sink)
         CO_TRY(trainer_emit_step(t));
