@@ -25,7 +25,7 @@ program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo tests test test-all test-gpu test-device test-exact test-accuracy test-faults test-checkpoints test-additions \
-         test-mutations test-distros test-arm64 test-hosts test-network test-shards test-slurm test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
+         test-mutations test-distros test-arm64 test-hosts test-network test-shards test-slurm test-explain test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
          update-counts \
         deb dist test-packages install uninstall clean
 
@@ -120,6 +120,10 @@ test-shards: all ## training on shards over HTTP, from nginx on the loopback int
 test-slurm: tests ## training under Slurm, its nodes made of namespaces; installs slurmctld, slurmd, munge; needs root
 	@$(SETUP) slurm
 	@tests/slurm/slurm.sh build
+
+test-explain: tests ## runs with ten causes planted in three models, and the configs as they are: what cohort explain finds; minutes
+	@tests/explain/matrix.sh build/cohort build/tests/explain/plant build/tests/explain/libslow_disk.so . all
+	@tests/explain/matrix.sh build/cohort build/tests/explain/plant build/tests/explain/libslow_disk.so . shipped
 
 asan: ## tests under the address, undefined-behaviour and leak sanitizers
 	@$(SETUP) build optional test

@@ -20,6 +20,7 @@ static const co_command *const main_commands[] = {
     &co_command_train,
     &co_command_eval,
     &co_command_runs,
+    &co_command_explain,
     &co_command_report,
     &co_command_watch,
     &co_command_compare,
