@@ -35,6 +35,7 @@ static const co_command *const main_commands[] = {
     &co_command_predict,
     &co_command_export,
     &co_command_import,
+    &co_command_init,
     &co_command_data_get,
     &co_command_data_info,
     &co_command_data_partition,

@@ -16,7 +16,7 @@ static const char *const help_commands[] = {
     "train",          "eval",          "list",    "doctor",      "data info",
     "data partition", "inspect",       "compare", "bench train", "bench comm",
     "bench ops",      "bench kernels", "export",  "import",      "ctl",
-    "generate",       "slurm",         "watch",   "explain"};
+    "generate",       "slurm",         "watch",   "explain",     "init"};
 
 /* The folder of the sources: the second argument. */
 static const char *help_source = "";

@@ -1,0 +1,187 @@
+/* test_init.c - `cohort init`: configs for several kinds of data, which train as they are. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pty.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "data/pictures.h"
+#include "fixtures.h"
+#include "program.h"
+
+static const char *init_program = "";
+
+static void assert_contains(const char *path, const char *words)
+{
+    char *text = program_read(path);
+
+    assert_non_null(text);
+    if (!strstr(text, words))
+        fail_msg("%s has no '%s':\n%s", path, words, text);
+    free(text);
+}
+
+/* Train it for two steps, and with all of its epochs checked. */
+static void assert_trains(const char *config)
+{
+    char line[256];
+
+    snprintf(line, sizeof(line), "train %s --quiet --run-dir %s.run --set max_steps=2", config,
+             config);
+    program_assert_success(program_line(line));
+}
+
+static void init_idx_files_train(void **state)
+{
+    (void)state;
+    fixtures_make_idx("digits", FIXTURES_GZIP);
+    program_assert_success(program_line("init digits -o idx.yaml"));
+    assert_contains("idx.yaml", "model: lenet5");
+    assert_contains("idx.yaml", "# 64 training and 32 test samples of (1, 28, 28), 10 classes");
+    assert_trains("idx.yaml");
+}
+
+/* What it writes is what `data info` measures: 0 and 1 once normalised. */
+static void init_normalisation_is_that_of_the_data(void **state)
+{
+    const program_result *r;
+
+    (void)state;
+    fixtures_make_idx("digits", FIXTURES_SOUND);
+    program_assert_success(program_line("init digits -o norm.yaml -q"));
+    r = program_line("data info norm.yaml");
+    program_assert_success(r);
+    if (!strstr(r->out, "mean, std        0.000") && !strstr(r->out, "mean, std        -0.000"))
+        fail_msg("%s", r->out);
+    assert_non_null(strstr(r->out, ", 1.0"));
+}
+
+static void init_text_trains(void **state)
+{
+    char text[4096];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(text) - 1; i++)
+        text[i] = "a line of words\n"[i % 16];
+    text[sizeof(text) - 1] = '\0';
+    program_write_text("it's.txt", text);
+    program_assert_success(program_run(
+        (const char *const[]){"init", "it's.txt", "-o", "text.yaml", "--context", "16", NULL},
+        NULL));
+    assert_contains("text.yaml", "context: 16");
+    assert_trains("text.yaml");
+}
+
+static void init_write_picture(const char *path, int width, int height, int seed)
+{
+    const picture p = {.width = width, .height = height, .channels = 3, .seed = (unsigned)seed};
+    size_t size;
+    uint8_t *bytes = picture_png(&size, &p);
+
+    program_write(path, bytes, size);
+    free(bytes);
+}
+
+static void init_folder_of_pictures_trains(void **state)
+{
+    static const char *const folder[] = {"pets",           "pets/train",     "pets/val",
+                                         "pets/train/cat", "pets/train/dog", "pets/val/cat",
+                                         "pets/val/dog"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(folder) / sizeof(folder[0]); i++)
+        assert_int_equal(mkdir(folder[i], 0700), 0);
+    for (size_t i = 3; i < sizeof(folder) / sizeof(folder[0]); i++)
+        for (int k = 0; k < 4; k++) {
+            char path[64];
+
+            snprintf(path, sizeof(path), "%s/%d.png", folder[i], k);
+            init_write_picture(path, 40 + k, 36, (int)i * 16 + k);
+        }
+    program_assert_success(program_line("init pets -o pets.yaml"));
+    assert_contains("pets.yaml", "2 classes: cat, dog");
+    assert_contains("pets.yaml", "resize: 36");
+    program_assert_success(program_line("train pets.yaml --dry-run"));
+}
+
+static void init_existing_file_is_kept(void **state)
+{
+    (void)state;
+    fixtures_make_idx("digits", FIXTURES_SOUND);
+    program_write_text("mine.yaml", "mine\n");
+    program_assert_error(program_line("init digits -o mine.yaml"), 2, "would be overwritten");
+    assert_contains("mine.yaml", "mine\n");
+}
+
+static void init_unknown_data_is_refused(void **state)
+{
+    (void)state;
+    mkdir("empty", 0700);
+    program_assert_error(program_line("init empty"), 3, "is none of: a folder of pictures");
+    program_assert_error(program_line("init gone"), 3, "there is no such file");
+    program_assert_error(program_line("init"), 2, "DATA is missing");
+    fixtures_make_idx("digits", FIXTURES_CUT);
+    program_assert_error(program_line("init digits"), 3, "digits");
+    fixtures_make_idx("digits", FIXTURES_SOUND);
+    program_assert_error(program_line("init digits --model nothing"), 2, "nothing");
+    program_assert_error(program_line("init digits --batch 1000"), 2, "smaller --batch");
+    assert_false(program_exists("train.yaml"));
+}
+
+/* Answers typed on a terminal, an empty line for what it proposes. */
+static void init_on_terminal_asks(void **state)
+{
+    static const char answers[] = "digits\nmlp\n16\n\n2\nasked.yaml\n";
+    int terminal, status;
+    char text[512];
+    pid_t pid;
+
+    (void)state;
+    fixtures_make_idx("digits", FIXTURES_SOUND);
+    pid = forkpty(&terminal, NULL, NULL, NULL);
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        execl(init_program, "cohort", "init", (char *)NULL);
+        _exit(127);
+    }
+    assert_int_equal(write(terminal, answers, sizeof(answers) - 1), sizeof(answers) - 1);
+    while (read(terminal, text, sizeof(text)) > 0)
+        continue;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    close(terminal);
+    assert_int_equal(status, 0);
+    assert_contains("asked.yaml", "model: mlp\n");
+    assert_contains("asked.yaml", "batch: 16 ");
+    assert_contains("asked.yaml", "epochs: 2\n");
+    assert_trains("asked.yaml");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(init_idx_files_train),
+        cmocka_unit_test(init_normalisation_is_that_of_the_data),
+        cmocka_unit_test(init_text_trains),
+        cmocka_unit_test(init_folder_of_pictures_trains),
+        cmocka_unit_test(init_existing_file_is_kept),
+        cmocka_unit_test(init_unknown_data_is_refused),
+        cmocka_unit_test(init_on_terminal_asks),
+    };
+    int failed;
+
+    if (argc < 2 || program_init(argv[1]) != 0)
+        return 1;
+    init_program = argv[1];
+    failed = cmocka_run_group_tests_name("cli_init", tests, NULL, NULL);
+    program_fini();
+    return failed;
+}
