@@ -202,7 +202,7 @@ trap 'hosts_stop; stop' EXIT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 hosts_start "$work/hosts" 3
 sed "s/listen 127.0.0.1:/listen /" nginx.conf >hosts.conf
-(hosts_on n3 "$nginx" -c "$work/hosts.conf" -p "$work" -e "$work/error.log" &) # ends with the host
+(hosts_on n3 "$nginx" -c "$work/hosts.conf" -p "$work" -e "$work/error.log" >/dev/null 2>&1 &) # ends with the host
 cat >rank.sh <<RANK
 XDG_CACHE_HOME=$work/cache-\$(hostname) exec $cohort train train.yaml --run-dir hosts-run \
     --set "data=$(at "http://198.18.0.3:$bad/set")"
