@@ -254,7 +254,7 @@ name=alone
 await_checkpoint
 hosts_power_off n3
 end "$([ $mpi = mpich ] && echo 4 || echo 137)"
-grep -q 'rank [01] timed out after [0-9]* ms, waiting in [a-z_]* for rank 2' log ||
+grep -q 'rank [01] timed out after [0-9]* ms, waiting in [a-z_]* for rank 2 (n3)' log ||
     fail "alone: no word of rank 2"
 [ $mpi = mpich ] || grep -q 'error: mpiexec had not ended 15 s after' log || fail "alone: the log"
 pass "a host is switched off under mpiexec alone: an end in time"

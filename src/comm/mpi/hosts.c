@@ -5,7 +5,9 @@
  * must come to the same conclusion here, or one would wait for another over a different transport.
  * Does not know how data is moved.
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "comm/mpi/internal.h"
@@ -146,11 +148,34 @@ static co_status host_open(mpi_comm *c, mpi_communicator host)
     return CO_OK;
 }
 
+/* For messages. Each rank adds its name where the others have zeros. */
+static co_status host_names(mpi_comm *c)
+{
+    const int words = c->base.size * CO_MPI_NAME_WORDS;
+
+    c->names = co_calloc((size_t)c->base.size, sizeof(*c->names));
+    if (!c->names)
+        return CO_E_NOMEM;
+    (void)gethostname((char *)c->names[c->base.rank], sizeof(*c->names) - 1);
+    return co_mpi_check(
+        co_mpi->allreduce(co_mpi->in_place, c->names, words, co_mpi->u64, co_mpi->sum, c->check),
+        "naming hosts");
+}
+
+void co_mpi_add_host(char *out, size_t size, const mpi_comm *c, int rank)
+{
+    const size_t used = strlen(out);
+
+    if (c->names)
+        snprintf(out + used, size - used, " (%s)", (const char *)c->names[rank]);
+}
+
 co_status co_mpi_host_open(mpi_comm *c)
 {
     mpi_communicator host;
     co_status st;
 
+    CO_TRY(host_names(c));
     CO_TRY(host_find(&host, c->check));
     st = host_open(c, host);
     co_mpi->comm_free(&host);

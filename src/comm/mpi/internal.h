@@ -17,6 +17,8 @@
    finds both maximum and minimum. */
 #define CO_MPI_FIELDS 6
 
+#define CO_MPI_NAME_WORDS 4 /* of a host's name, cut to 31 bytes */
+
 /* Ranks of a communicator that share memory. */
 typedef struct mpi_host {
     struct co_shm *shm; /* owned; of the world's communicator alone */
@@ -46,6 +48,7 @@ typedef struct mpi_comm {
        `waiting`. */
     uint32_t *saving, saving_note[2];
     int notes_sent, notes_read;
+    uint64_t (*names)[CO_MPI_NAME_WORDS]; /* text: each rank's host; owned; world only, else NULL */
     mpi_operator half[2][CO_REDUCE_OP_COUNT]; /* owned; operations on BF16 and F16 (reduce_ops.c) */
     mpi_host host;
     struct mpi_pipe *pipe; /* owned; all-reduces over several hosts; NULL: one host */
@@ -146,6 +149,8 @@ void co_mpi_tree_free(mpi_comm *c);
 co_status co_mpi_host_open(mpi_comm *c);
 co_status co_mpi_host_split(mpi_comm *part, mpi_comm *c, int color, int key);
 void co_mpi_host_close(mpi_comm *c);
+/* Append " (n3)", the host of a rank, if known. */
+void co_mpi_add_host(char *out, size_t size, const mpi_comm *c, int rank);
 
 /* one_host.c: from now on, operations are those of c->host.ranks. */
 void co_mpi_hand_over(mpi_comm *c);

@@ -187,12 +187,15 @@ static void mpi_describe_wait(const co_request *request, char *out, size_t size)
     r = (const mpi_request *)c->collectives.head;
     if (request->args.coll == CO_COLL_SEND || request->args.coll == CO_COLL_RECV) {
         co_comm_list_rank(ranks, sizeof(ranks), &n, request->args.peer);
+        co_mpi_add_host(ranks, sizeof(ranks), c, request->args.peer);
     } else if (r) {
         begun = ((const mpi_request *)request)->checked ? ", which all ranks have begun" : "";
         co_mpi_read_notes(c);
         for (int p = 0; p < c->base.size; p++)
-            if (p != c->base.rank && c->waiting[p] <= r->descriptor.sequence)
+            if (p != c->base.rank && c->waiting[p] <= r->descriptor.sequence) {
                 co_comm_list_rank(ranks, sizeof(ranks), &n, p);
+                co_mpi_add_host(ranks, sizeof(ranks), c, p);
+            }
     }
     co_mpi_unlock();
     if (n == 0)
@@ -293,6 +296,7 @@ void co_mpi_destroy(co_comm *comm)
     co_free(c->sends);
     co_free(c->receives);
     co_free(c->waiting);
+    co_free(c->names);
     co_free(c);
 }
 
