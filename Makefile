@@ -25,7 +25,7 @@ program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo tests test test-all test-gpu test-device test-exact test-accuracy test-faults test-checkpoints test-additions \
-         test-mutations test-distros test-arm64 test-hosts test-network test-shards test-slurm test-explain test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
+         test-mutations test-distros test-arm64 test-hosts test-network test-shards test-plan test-slurm test-explain test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
          update-counts \
         deb dist test-packages install uninstall clean
 
@@ -116,6 +116,9 @@ test-network: tests ## RUNS=24 runs over such hosts with faults of the network; 
 test-shards: all ## training on shards over HTTP, from nginx on the loopback interface
 	@$(SETUP) shards
 	@tests/shards/nginx.sh build
+
+test-plan: all ## what `cohort plan` predicts beside runs; CELLS=all takes half an hour; hosts need root
+	@PERCENT=$(or $(PERCENT),50) bench/plan.sh build $(or $(CELLS),quick)
 
 test-slurm: tests ## training under Slurm, its nodes made of namespaces; installs slurmctld, slurmd, munge; needs root
 	@$(SETUP) slurm

@@ -1,11 +1,12 @@
 #!/bin/sh
 # plan.sh BUILD [CELL...] - what `cohort plan` predicts beside what the same run takes: on this
-# machine with one and two ranks, and on four hosts made of namespaces (scripts/hosts.sh), whose
-# cables are held to 1 Gbit/s and 100 Mbit/s. A cell is NETWORK:PLACE:STRATEGY; "quick" is four of
-# them, no cell all. Hosts need root; what a cell cannot have is left out, saying so. Exit code 77:
-# nothing could be run.
+# machine with one and two ranks, and on two and four hosts made of namespaces (scripts/hosts.sh),
+# whose cables are held to 1 Gbit/s and 100 Mbit/s. A cell is NETWORK:PLACE:STRATEGY; "quick" is four
+# of them, "all" or no cell all of them. Hosts need root; what a cell cannot have is left out, saying
+# so. Exit code 77: nothing could be run.
 #
 #   ROUNDS=3     runs of a cell; its step is their median
+#   LINKS=1      show what was measured of the links
 #   PERCENT=     exit 1 where a cell is off by more
 #
 # Nothing is fitted to the runs that are predicted: kernels are timed by `cohort plan` itself, and
@@ -25,7 +26,7 @@ trap 'hosts_stop; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
 networks="mnist-net resnet9 resnet18"
-places="one two 1gbit 100mbit"
+places="one two 1gbit-2 100mbit-2 1gbit 100mbit"
 strategies="sync local topk"
 all=
 for network in $networks; do
@@ -36,9 +37,10 @@ for network in $networks; do
         done
     done
 done
-[ $# -gt 0 ] || set -- $all
+# shellcheck disable=SC2086 # words
+[ "${1:-all}" != all ] || set -- $all
 [ "$1" != quick ] || set -- mnist-net:one:sync mnist-net:two:sync mnist-net:two:local \
-    mnist-net:100mbit:sync
+    mnist-net:100mbit-2:sync
 
 config() # NETWORK
 {
@@ -71,9 +73,9 @@ keys() # STRATEGY
 steps() # NETWORK PLACE: multiples of the period; more where they are short
 {
     case $1:$2 in
-    resnet18:*mbit) echo 24 ;;
+    resnet18:*bit*) echo 24 ;;
     resnet18:*) echo 32 ;;
-    *:100mbit) echo 48 ;;
+    *:100mbit*) echo 48 ;;
     *) echo 160 ;;
     esac
 }
@@ -81,10 +83,10 @@ steps() # NETWORK PLACE: multiples of the period; more where they are short
 over() # HOSTS COMMAND...: one rank on each, over Open MPI's TCP
 {
     list=$(seq "$1" | sed 's/^/n/' | tr '\n' ',')
-    n=$1
+    over_ranks=$1
     shift
     hosts_on n1 timeout 200 mpiexec.openmpi --mca plm_rsh_agent "$work/hosts/ssh" --mca pml ob1 \
-        --mca btl tcp,self --bind-to none --host "${list%,}" -n "$n" "$@"
+        --mca btl tcp,self --bind-to none --host "${list%,}" -n "$over_ranks" "$@"
 }
 
 # ---- links, before any training ----
@@ -99,21 +101,39 @@ comm() # FILE HOSTS OP
     over "$2" "$cohort" bench comm --op "$3" --in-place --min-bytes 1024 --max-bytes 8388608 >"$1"
 }
 
-# By two sizes: bandwidth by what the larger takes longer, latency by the small message.
-link() # RATE: writes $work/RATE.yaml
+# How many hosts a place has: "1gbit" four, "1gbit-2" two.
+hosts_of() # PLACE
 {
-    [ -e "$work/hosts" ] || { hosts_start "$work/hosts" 4 && comm "$work/free" 2 allreduce; }
+    case $1 in
+    *-2) echo 2 ;;
+    *) echo 4 ;;
+    esac
+}
+
+# By sums over the hosts of the place: bandwidth by what 8 MiB take longer than 4, of which each host
+# sends 2 (H - 1) / H; latency by 1 KiB, which go in one exchange; a core's time by the same without
+# a rate. Nodes of less than a core share this machine.
+link() # PLACE: writes $work/PLACE.yaml
+{
+    h=$(hosts_of "$1")
+    [ -e "$work/hosts" ] || hosts_start "$work/hosts" 4
     for host in n1 n2 n3 n4; do
-        hosts_rate $host "$1"
+        hosts_rate $host 100gbit
     done
-    over 2 "$cohort" bench comm --op send --min-bytes 1024 --max-bytes 8388608 >"$work/send"
-    awk -v a="$(seconds "$work/send" 1024)" -v b="$(seconds "$work/send" 4194304)" \
-        -v c="$(seconds "$work/send" 8388608)" -v d="$(seconds "$work/free" 4194304)" \
-        -v e="$(seconds "$work/free" 8388608)" -v name="$1" 'BEGIN {
-            printf "name: four namespaces, %s\nnodes: 4\ncores: %g\nlinks:\n  across:\n", name, '"$(nproc)"' / 4
-            printf "    bandwidth: %.6g MB/s\n    latency: %.4g us\n", 4194304 / (c - b), a
-            printf "    cpu: %.4g s/GB\n    burst: 256 KiB\n", (e - d) / 4194304 * 1e3 }' \
+    [ -e "$work/free-$h" ] || comm "$work/free-$h" "$h" allreduce
+    for host in n1 n2 n3 n4; do
+        hosts_rate $host "${1%-2}"
+    done
+    comm "$work/held" "$h" allreduce
+    awk -v a="$(seconds "$work/held" 1024)" -v b="$(seconds "$work/held" 4194304)" \
+        -v c="$(seconds "$work/held" 8388608)" -v d="$(seconds "$work/free-$h" 4194304)" \
+        -v e="$(seconds "$work/free-$h" 8388608)" -v name="$1" -v h="$h" -v cores="$(nproc)" 'BEGIN {
+            sent = 4194304 * 2 * (h - 1) / h
+            printf "name: namespaces, %s\nnodes: %d\ncores: %g\nlinks:\n  across:\n", name, h, cores / h - 0.001
+            printf "    bandwidth: %.6g MB/s\n    latency: %.4g us\n", sent / (c - b), a
+            printf "    cpu: %.4g s/GB\n    burst: 256 KiB\n", (e - d) / sent * 1e3 * cores / h }' \
         >"$work/$1.yaml"
+    [ -z "${LINKS:-}" ] || cat "$work/$1.yaml"
 }
 
 here() # PLACE: ranks of this machine
@@ -135,7 +155,7 @@ predict() # NETWORK PLACE: one file with all strategies
     case $2 in
     one) ranks=1 ;;
     two) ranks=2 ;;
-    *) ranks=4 ;;
+    *) ranks=$(hosts_of "$2") ;;
     esac
     "$cohort" plan "$work/$1.yaml" --cluster "$work/$2.yaml" --json -n $ranks --steps 100 \
         --strategies "$(keys sync), $(keys local), $(keys topk)" >"$work/$1-$2.json" ||
@@ -175,9 +195,9 @@ train() # NETWORK PLACE STRATEGY: milliseconds of a step
     two) "$@" -n 2 ;;
     *)
         for host in n1 n2 n3 n4; do
-            hosts_rate $host "$place"
+            hosts_rate $host "${place%-2}"
         done
-        over 4 "$@"
+        over "$(hosts_of "$place")" "$@"
         ;;
     esac >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "a run failed"; }
     measured "$work/run" "$n"
