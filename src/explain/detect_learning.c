@@ -6,10 +6,11 @@
 #include "core/text.h"
 #include "explain/detectors.h"
 
-#define LEARNING_STEPS 60   /* a run of fewer has not had its chance */
-#define LEARNING_NONE  0.93 /* of the loss of guessing: nothing was learned */
-#define RATE_MOVED     2.0  /* lengths of the initial weights that all together have moved */
-#define RATE_ROSE      1.5  /* times the first loss that a later one was */
+#define LEARNING_STEPS 60    /* a run of fewer has not had its chance */
+#define LEARNING_NONE  0.93  /* of the loss of guessing: nothing was learned */
+#define LEARNING_SLOW  0.995 /* of the first loss: it falls, if slowly */
+#define RATE_MOVED     2.0   /* lengths of the initial weights that all together have moved */
+#define RATE_ROSE      1.5   /* times the first loss that a later one was */
 
 /* The loss of one who guesses among the classes, or that of the first steps; NaN: not known. */
 static double learning_guess(const co_evidence *e)
@@ -157,7 +158,8 @@ static bool detect_loss(co_finding *out, const co_evidence *e, const co_finding 
         if (isnan(earlier[i].gain) && strcmp(earlier[i].cause, "duplicated-test") != 0 &&
             strcmp(earlier[i].cause, "label-imbalance") != 0)
             return false; /* that is why */
-    if (!learning_failed(e))
+    if (!learning_failed(e) || (e->run.step.n && co_evidence_last_loss(&e->run) <
+                                                     LEARNING_SLOW * e->run.step.at[0].train_loss))
         return false;
     DETECT_TITLE(out, "the loss does not fall");
     DETECT_EVIDENCE(out, "after %llu steps it is %.4g; guessing has %.4g",

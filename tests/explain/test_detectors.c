@@ -197,6 +197,9 @@ static void detectors_weights_far_away_without_learning_are_high_rate(void **sta
     g->step[1].train_loss = 2.302;
     g->epoch[0].test_accuracy = 0.1;
     assert_only(&g->e, "loss-not-falling");
+    g->step[0].train_loss = 2.35; /* it falls, slowly */
+    assert_int_equal(co_explain_find((co_finding[CO_EXPLAIN_MAX]){0}, &g->e), 0);
+    g->step[0].train_loss = 2.3;
     g->e.weights.change = 40;
     assert_only(&g->e, "high-rate");
 }
