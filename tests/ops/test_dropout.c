@@ -26,6 +26,8 @@ static const dropout_case dropout_cases[] = {
     {{"rows", 4, {1, {37}}, "dropout {p: 0.5}", false}, 0.5, 1},
     {{"images", 3, {3, {5, 3, 7}}, "dropout {p: 0.25}", false}, 0.25, 1},
     {{"rarely", 2, {1, {400}}, "dropout {p: 0.01}", false}, 0.01, 1},
+    {{"sequences", 3, {2, {5, 37}}, "dropout {p: 0.3}", false}, 0.3, 1},
+    {{"short sequences", 2, {2, {1, 3}}, "dropout {p: 0.5}", false}, 0.5, 1},
     {{"channels", 3, {3, {19, 2, 3}}, "dropout2d {p: 0.5}", false}, 0.5, 6},
     {{"channels of one", 2, {3, {33, 1, 1}}, "dropout2d {p: 0.9}", false}, 0.9, 1},
 };

@@ -2,9 +2,11 @@
  * dropout.c - drops random elements (dropout) or channels (dropout2d), with the random numbers of
  * ops.h, in any layout.
  */
+#include <math.h>
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
+#include "core/parallel.h"
 #include "core/rng.h"
 #include "kernels/dropout/dropout.h"
 
@@ -36,6 +38,31 @@ static co_status dropout_plan_backward(co_call *call)
     return CO_OK;
 }
 
+static co_rng dropout_rng(const co_call *call, const co_run *run, int64_t n)
+{
+    return (co_rng){run->seed, CO_RNG_DROPOUT | call->node << 8, run->values->given.step,
+                    run->sample[n]};
+}
+
+/* Samples whose elements lie in their order. */
+static void dropout_run_rows(co_tensor *to, const co_tensor *from, const co_call *call,
+                             const co_run *run)
+{
+    const dropout_loops *loops = KERNELS_CHOOSE(dropout_loops, &dropout_loops_basic);
+    const double probability = ((const co_dropout_attr *)call->attr)->p;
+    const uint32_t below = (uint32_t)ceil(probability * 0x1p24);
+    const float scale = (float)(1 / (1 - probability));
+    const int64_t count = dropout_count(call);
+
+    CO_PARALLEL_FOR(cpu_threads(call))
+    for (int64_t n = 0; n < to->shape.dim[0]; n++) {
+        const co_rng rng = dropout_rng(call, run, n);
+
+        loops->rows((float *)to->data + n * count, (const float *)from->data + n * count, count,
+                    &rng, below, scale);
+    }
+}
+
 static void dropout_run(co_tensor *to, const co_tensor *from, const co_call *call,
                         const co_run *run)
 {
@@ -43,12 +70,15 @@ static void dropout_run(co_tensor *to, const co_tensor *from, const co_call *cal
     const double probability = ((const co_dropout_attr *)call->attr)->p;
     float *u = call->scratch;
 
+    if (to->layout.format == CO_FORMAT_PLAIN && !dropout_drops_channels(call)) {
+        dropout_run_rows(to, from, call, run);
+        return;
+    }
     /* padding channels of the layout stay zero */
     if (to->data != from->data && p.c % p.block)
         memcpy(to->data, from->data, to->bytes);
     for (int64_t n = 0; n < to->shape.dim[0]; n++) {
-        const co_rng rng = {run->seed, CO_RNG_DROPOUT | call->node << 8, run->values->given.step,
-                            run->sample[n]};
+        const co_rng rng = dropout_rng(call, run, n);
 
         co_rng_uniform(u, &rng, 0, (uint64_t)dropout_count(call));
         dropout_apply((float *)to->data + n * p.sample, (const float *)from->data + n * p.sample,

@@ -34,6 +34,9 @@ static bool dropout_gradient_is_plain(const co_call *call)
 
 static bool dropout_supports(const co_call *call, const char **why)
 {
+    *why = "a sample of a sequence has so many elements that its random numbers need no others'";
+    if (dropout_is_plain(call) && call->in[0]->shape.ndim == 3)
+        return false;
     return dropout_is_plain(call) || sample_lanes_supports_blocked(call, why);
 }
 
