@@ -42,6 +42,7 @@ static co_status tensorboard_step(tensorboard *self, const co_event *event)
     tensorboard_scalar(self, "train/lr", event->lr);
     if (event->loss_scale > 0)
         tensorboard_scalar(self, "train/loss_scale", event->loss_scale);
+    tensorboard_scalar(self, "train/gradient_norm", event->gradient_norm);
     tensorboard_scalar(self, "speed/samples_per_second", recent->samples_per_second);
     return tensorboard_put_summary(self, event->step);
 }

@@ -38,6 +38,7 @@ static inline co_event run_step(uint64_t step)
                                  .read_samples_per_second = 20480,
                                  .read_bytes_per_second = 16056320},
                       .lr = 0.01,
+                      .gradient_norm = 1.5,
                       .train_loss = 0.5124,
                       .train_accuracy = 0.8231,
                       .train_accuracy_top5 = -1,

@@ -284,6 +284,7 @@ static void tensorboard_file_reads_back(void **state)
     assert_true(board_at(&b, "train/loss", 2) == 0.5f);
     assert_true(board_at(&b, "train/loss", 4) == 0.25f);
     assert_true(board_at(&b, "train/lr", 4) == 0.01f);
+    assert_true(board_at(&b, "train/gradient_norm", 4) == 1.5f);
     assert_true(board_at(&b, "epoch/test_accuracy", 469) == 0.8612f);
     assert_true(board_at(&b, "epoch/samples_per_second", 469) == 24310.4f);
     for (size_t i = 0; i < b.n; i++)
