@@ -416,7 +416,7 @@ static void lists(const lanes_loops *lanes, int64_t every, bool pooled)
     assert_true(to.value && to.at && to.end && place);
     for (int64_t e = 0; e < spots * n; e++) {
         dy[e] = e * 7 % every ? 0 : dy[e];
-        place[e] = e % 11 == 0 ? LANES_NOWHERE : (uint8_t)(e % 4);
+        place[e] = (uint8_t)(e % 11 == 0 ? LANES_NOWHERE : e % 4);
     }
     lanes->list(&to, sum, dy, pooled ? place : NULL, &s);
     for (int64_t l = 0; l < n; l++)
