@@ -16,8 +16,8 @@
 #define LOOK_HEAD    4096 /* bytes of a file that are looked at */
 #define LOOK_SIZES   200  /* pictures whose sizes are looked at */
 #define LOOK_MOMENTS 10000
-#define LOOK_LARGEST 64 /* side that larger pictures are brought to, unless the user says another  \
-                         */
+/* Side that larger pictures are brought to, unless the user says another. */
+#define LOOK_LARGEST  64
 #define LOOK_SMALLEST 8
 
 static bool look_has(const char *folder, const char *name)

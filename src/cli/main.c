@@ -17,6 +17,7 @@
 #include "core/mem.h"
 
 static const co_command *const main_commands[] = {
+    /* runs */
     &co_command_train,
     &co_command_eval,
     &co_command_runs,
@@ -24,17 +25,20 @@ static const co_command *const main_commands[] = {
     &co_command_report,
     &co_command_watch,
     &co_command_compare,
+    /* speed */
     &co_command_bench_train,
     &co_command_bench_comm,
     &co_command_bench_ops,
     &co_command_bench_kernels,
     &co_command_bench_data,
     &co_command_plan,
+    /* networks and weights */
     &co_command_inspect,
     &co_command_generate,
     &co_command_predict,
     &co_command_export,
     &co_command_import,
+    /* data */
     &co_command_init,
     &co_command_data_get,
     &co_command_data_info,
@@ -42,6 +46,7 @@ static const co_command *const main_commands[] = {
     &co_command_data_pack,
     &co_command_data_shard,
     &co_command_data_tokenize,
+    /* this machine, and others */
     &co_command_list,
     &co_command_ctl,
     &co_command_slurm,

@@ -5,6 +5,7 @@
 #include "data/formats.h"
 
 const co_dataset_ops *const co_dataset_formats[] = {
+    /* images */
     &co_dataset_mnist,
     &co_dataset_fashion_mnist,
     &co_dataset_idx,
@@ -14,6 +15,7 @@ const co_dataset_ops *const co_dataset_formats[] = {
     &co_dataset_pack,
     &co_dataset_tar,
     &co_dataset_synthetic,
+    /* arrays and sequences */
     &co_dataset_synthetic_tokens,
     &co_dataset_arrays,
     &co_dataset_text,
