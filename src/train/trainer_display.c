@@ -3,11 +3,11 @@
  * the start, weights and gradients every few epochs. Only rank 0 has sinks.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/config.h"
 #include "core/mem.h"
+#include "core/text.h"
 #include "data/picture.h"
 #include "model/model.h"
 #include "train/trainer_internal.h"
@@ -86,10 +86,9 @@ typedef struct display_keys {
 static co_status display_add_key(display_keys *keys, const char *name, const co_value *value)
 {
     const char *text = value->text;
-    char *flow = NULL;
+    char *flow = NULL, *printed;
     size_t size;
     FILE *out;
-    co_status st = CO_OK;
 
     if (keys->n == keys->room)
         return CO_OK; /* more than a page can show */
@@ -97,18 +96,14 @@ static co_status display_add_key(display_keys *keys, const char *name, const co_
         out = open_memstream(&flow, &size);
         if (!out)
             return co_fail(CO_E_NOMEM, "out of memory");
-        st = co_value_write(out, value);
-        if (fclose(out) != 0 && st == CO_OK)
-            st = co_fail(CO_E_NOMEM, "out of memory");
-        if (st == CO_OK)
-            text = co_arena_strdup(keys->arena, flow);
-        free(flow);
+        CO_TRY(co_text_take(&printed, out, &flow, co_value_write(out, value)));
+        text = co_arena_strdup(keys->arena, printed);
+        co_free(printed);
+        if (!text)
+            return CO_E_NOMEM;
     }
-    if (st == CO_OK && !text)
-        st = CO_E_NOMEM;
-    if (st == CO_OK)
-        keys->key[keys->n++] = (co_display_key){name, text};
-    return st;
+    keys->key[keys->n++] = (co_display_key){name, text};
+    return CO_OK;
 }
 
 /* A map's values one by one; its `name` by the map's own: `optimizer: {name: sgd, lr: 0.1}` is

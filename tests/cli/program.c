@@ -299,6 +299,17 @@ void program_need_mpi(void)
     skip();
 }
 
+json_t *program_json(const char *line)
+{
+    const program_result *r = program_line(line);
+    json_t *root;
+
+    program_assert_success(r);
+    root = json_loads(r->out, 0, NULL);
+    assert_true(json_is_object(root));
+    return root;
+}
+
 json_t *program_summary(const char *dir)
 {
     json_error_t error;

@@ -58,6 +58,8 @@ void program_need_mpi(void);
 
 /* summary.json of a finished run, to be freed by the caller; the hash of its weights. */
 json_t *program_summary(const char *dir);
+/* What a command that succeeds prints, an object; freed by the caller. */
+json_t *program_json(const char *line);
 void program_weights(char out[65], const char *dir);
 
 /* Files in the scratch folder. */

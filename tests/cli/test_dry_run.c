@@ -24,17 +24,6 @@ static int dry_setup(void **state)
     return 0;
 }
 
-static json_t *dry_json(const char *line)
-{
-    const program_result *r = program_line(line);
-    json_t *root;
-
-    program_assert_success(r);
-    root = json_loads(r->out, 0, NULL);
-    assert_true(json_is_object(root));
-    return root;
-}
-
 static double dry_number(const json_t *root, const char *key)
 {
     const json_t *value = json_object_get(root, key);
@@ -63,7 +52,7 @@ static void dry_run_good_config_writes_nothing(void **state)
 
 static void dry_run_json_has_what_the_run_has(void **state)
 {
-    json_t *root = dry_json("train good.yaml -n 2 --dry-run --json"), *summary, *layers;
+    json_t *root = program_json("train good.yaml -n 2 --dry-run --json"), *summary, *layers;
 
     (void)state;
     program_assert_success(program_line("train good.yaml -n 2 --quiet --run-dir real"));
@@ -132,7 +121,7 @@ static void dry_run_used_dir_needs_resume(void **state)
     program_assert_error(program_line("train good.yaml --dry-run --run-dir used"), 2,
                          "holds an earlier run");
     before = program_read("used/metrics.jsonl");
-    root = dry_json("train good.yaml --dry-run --json --run-dir used --resume");
+    root = program_json("train good.yaml --dry-run --json --run-dir used --resume");
     after = program_read("used/metrics.jsonl");
     assert_string_equal(json_string_value(json_object_get(root, "begins")), "resume");
     assert_int_equal(dry_number(root, "first_step"), 8);

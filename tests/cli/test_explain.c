@@ -32,17 +32,6 @@ static int explain_setup(void **state)
     return 0;
 }
 
-static json_t *explain_json(const char *line)
-{
-    const program_result *r = program_line(line);
-    json_t *root;
-
-    program_assert_success(r);
-    root = json_loads(r->out, 0, NULL);
-    assert_true(json_is_object(root));
-    return root;
-}
-
 static bool explain_has(const json_t *root, const char *cause)
 {
     const json_t *list = json_object_get(root, "findings");
@@ -62,7 +51,7 @@ static json_t *explain_run(const char *dir, const char *set, int exit_code)
     snprintf(line, sizeof(line), "train good.yaml -n 2 --quiet --run-dir %s %s", dir, set);
     assert_int_equal(program_line(line)->exit_code, exit_code);
     snprintf(line, sizeof(line), "explain %s --json", dir);
-    return explain_json(line);
+    return program_json(line);
 }
 
 static void explain_parts_sum_to_wall_time(void **state)
@@ -191,7 +180,7 @@ static void explain_missing_data_is_said(void **state)
 
     (void)state;
     program_assert_success(program_line("train good.yaml --quiet --run-dir moved"));
-    root = explain_json("explain moved --json --set 'data={name: idx, path: gone}'");
+    root = program_json("explain moved --json --set 'data={name: idx, path: gone}'");
     assert_non_null(strstr(json_string_value(json_object_get(root, "data_not_looked_at")), "gone"));
     json_decref(root);
 }

@@ -6,46 +6,20 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include <jansson.h>
 
+#include "spawn.h"
 #include "waits.h"
 
 static const char *program;
 
-static pid_t killed_spawn(const char *const *argument, int out)
-{
-    const char *argv[16] = {program};
-    pid_t pid;
-
-    fflush(stdout);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid > 0)
-        return pid;
-    for (int i = 0; i < 14 && argument[i]; i++)
-        argv[i + 1] = argument[i];
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (chdir(folder) == 0 && (out < 0 || dup2(out, STDOUT_FILENO) >= 0))
-        execv(program, (char *const *)(uintptr_t)argv);
-    _exit(127);
-}
-
 static pid_t killed_train(const char *dir)
 {
-    return killed_spawn(
+    return spawn_program(
+        program,
         (const char *[]){"train", "net.yaml", "-n", "2", "--quiet", "--run-dir", dir, NULL}, -1);
-}
-
-static void killed_wait(pid_t pid)
-{
-    int how;
-
-    assert_int_equal(waitpid(pid, &how, 0), pid);
-    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
 }
 
 static void killed_read_hash(char out[65], const char *dir)
@@ -81,7 +55,7 @@ static pid_t killed_serve(int *port)
     pid_t pid;
 
     assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    pid = killed_spawn((const char *[]){"watch", "runs", NULL}, out[1]);
+    pid = spawn_program(program, (const char *[]){"watch", "runs", NULL}, out[1]);
     close(out[1]);
     stream = fdopen(out[0], "r");
     assert_non_null(fgets(line, sizeof(line), stream));
@@ -106,7 +80,7 @@ static void watch_killed_leaves_run_alone(void **state)
               "data: {name: synthetic, shape: [1, 8, 8], classes: 4, samples: 256}\n"
               "batch: 32\nepochs: 150\nlog_every: 5\n");
     mkdir(folder_path("runs"), 0700);
-    killed_wait(killed_train("alone"));
+    spawn_wait(killed_train("alone"));
     killed_read_hash(alone, "alone");
 
     server = killed_serve(&port);
@@ -120,7 +94,7 @@ static void watch_killed_leaves_run_alone(void **state)
     kill(server, SIGKILL);
     assert_int_equal(waitpid(server, &how, 0), server);
     close(fd);
-    killed_wait(run);
+    spawn_wait(run);
     killed_read_hash(watched, "runs/a");
     assert_string_equal(alone, watched);
     assert_int_equal(killed_count("alone"), killed_count("runs/a"));

@@ -5,41 +5,15 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "browser.h"
+#include "spawn.h"
 #include "waits.h"
 
 static const char *program;
 static browser b;
 static pid_t watch;
 static char url[256];
-
-/* `out`: a pipe's end for its standard output; -1: none. */
-static pid_t page_spawn(const char *const *argument, int out)
-{
-    const char *argv[16] = {program};
-    const pid_t pid = fork();
-
-    assert_true(pid >= 0);
-    if (pid > 0)
-        return pid;
-    for (int i = 0; i < 14 && argument[i]; i++)
-        argv[i + 1] = argument[i];
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (chdir(folder) == 0 && (out < 0 || dup2(out, STDOUT_FILENO) >= 0))
-        execv(program, (char *const *)(uintptr_t)argv);
-    _exit(127);
-}
-
-static void page_wait(pid_t pid)
-{
-    int how;
-
-    assert_int_equal(waitpid(pid, &how, 0), pid);
-    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
-}
 
 /* A run that does not end by itself. */
 static pid_t page_train(const char *dir)
@@ -49,7 +23,8 @@ static pid_t page_train(const char *dir)
     pid_t pid;
 
     snprintf(path, sizeof(path), "%s/metrics.jsonl", dir);
-    pid = page_spawn(
+    pid = spawn_program(
+        program,
         (const char *[]){"train", "net.yaml", "-n", "2", "--quiet", "--run-dir", dir, NULL}, -1);
     while (access(folder_path(path), F_OK) != 0)
         assert_true(waits_more(start));
@@ -74,7 +49,7 @@ static int page_setup(void **state)
               "batch: 32\nepochs: 1000000\nlog_every: 200\n");
     mkdir(folder_path("runs"), 0700);
     assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    watch = page_spawn((const char *[]){"watch", "runs", NULL}, out[1]);
+    watch = spawn_program(program, (const char *[]){"watch", "runs", NULL}, out[1]);
     close(out[1]);
     stream = fdopen(out[0], "r");
     assert_non_null(fgets(line, sizeof(line), stream));
@@ -156,12 +131,12 @@ static void page_of_run_follows_it(void **state)
     browser_wait(&b, "document.title.startsWith('2 runs')", "the second run");
     browser_wait(&b, PAGE_CURVE("b") "?.points > 1", "the second curve");
 
-    page_wait(page_spawn((const char *[]){"ctl", "runs/a", "stop", NULL}, -1));
-    page_wait(run);
+    spawn_wait(spawn_program(program, (const char *[]){"ctl", "runs/a", "stop", NULL}, -1));
+    spawn_wait(run);
     browser_wait(&b, "document.getElementById('now-state').textContent === '1 running, 1 stopped'",
                  "the end of the first run");
-    page_wait(page_spawn((const char *[]){"ctl", "runs/b", "stop", NULL}, -1));
-    page_wait(other);
+    spawn_wait(spawn_program(program, (const char *[]){"ctl", "runs/b", "stop", NULL}, -1));
+    spawn_wait(other);
     browser_wait(&b, "document.getElementById('now-state').textContent === '2 stopped'",
                  "the end of the second run");
     assert_string_equal(b.console, "");

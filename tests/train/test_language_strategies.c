@@ -13,11 +13,7 @@
 
 #include <cmocka.h>
 
-#include <cohort.h>
-
-#include "folder.h"
-
-#define MAX_SET 8
+#include "trained.h"
 
 /* 31 samples in batches of 10: the last batch has 1, so some ranks have none. */
 #define TRAINING                                                                                   \
@@ -47,59 +43,14 @@ static const char *const networks[] = {
 
 static size_t n_networks = 1;
 
-typedef struct trained {
-    co_train_summary summary;
-    char weights[320]; /* path */
-} trained;
-
-/* `set` ends with NULL; NULL: none. */
-static trained train(const char *network, int ranks, const char *strategy, const char *const *set)
-{
-    static int runs;
-    const char *all[MAX_SET] = {strategy};
-    char run_dir[256];
-    const co_train_options options = {
-        .config_text = network, .set = all, .ranks = ranks, .run_dir = run_dir, .quiet = true};
-    trained t;
-
-    for (int i = 0; set && set[i]; i++)
-        all[i + 1] = set[i];
-    snprintf(run_dir, sizeof(run_dir), "%s/%d", folder, runs++);
-    if (co_train(&t.summary, &options) != CO_OK)
-        fail_msg("%.40s, %s, %d ranks: %s", network, strategy, ranks, co_error_message());
-    snprintf(t.weights, sizeof(t.weights), "%s/final.safetensors", run_dir);
-    return t;
-}
-
-/* Maximum difference of any two weights. */
-static double distance(const trained *a, const trained *b)
-{
-    co_safetensors *x = NULL, *y = NULL;
-    double worst = 0;
-
-    assert_int_equal(co_safetensors_open(&x, a->weights), CO_OK);
-    assert_int_equal(co_safetensors_open(&y, b->weights), CO_OK);
-    assert_true(co_safetensors_count(x) > 0);
-    for (size_t i = 0; i < co_safetensors_count(x); i++) {
-        const co_named_tensor *s = co_safetensors_tensor(x, i), *t = co_safetensors_tensor(y, i);
-        const float *u = s->data, *v = t->data;
-
-        for (size_t e = 0; e < s->bytes / sizeof(float); e++)
-            worst = fmax(worst, fabs((double)u[e] - (double)v[e]));
-    }
-    co_safetensors_close(y);
-    co_safetensors_close(x);
-    return worst;
-}
-
 static void assert_same_bytes(const char *network, const trained *sync, int ranks,
                               const char *strategy, const char *const *set)
 {
-    const trained other = train(network, ranks, strategy, set);
+    const trained other = trained_run(network, ranks, strategy, set);
 
     if (strcmp(sync->summary.weights_sha256, other.summary.weights_sha256) != 0)
         fail_msg("%.40s, %s on %d ranks: differs from sync by %.3g", network, strategy, ranks,
-                 distance(sync, &other));
+                 trained_distance(sync, &other));
 }
 
 static void language_strategies_equivalent_to_sync_give_its_bytes(void **state)
@@ -123,8 +74,8 @@ static void language_strategies_equivalent_to_sync_give_its_bytes(void **state)
 
     (void)state;
     for (size_t n = 0; n < n_networks; n++) {
-        const trained one = train(networks[n], 1, "strategy=sync", NULL);
-        const trained three = train(networks[n], 3, "strategy=sync", NULL);
+        const trained one = trained_run(networks[n], 1, "strategy=sync", NULL);
+        const trained three = trained_run(networks[n], 3, "strategy=sync", NULL);
 
         for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
             assert_same_bytes(networks[n], cases[c].ranks == 1 ? &one : &three, cases[c].ranks,
@@ -148,7 +99,7 @@ static void language_strategies_with_micro_batches_and_clipping_give_bytes_of_sy
 
     (void)state;
     for (size_t s = 0; s < sizeof(sets) / sizeof(sets[0]); s++) {
-        const trained sync = train(gpt2, 2, "strategy=sync", sets[s]);
+        const trained sync = trained_run(gpt2, 2, "strategy=sync", sets[s]);
 
         for (size_t c = 0; c < sizeof(strategies) / sizeof(strategies[0]); c++)
             assert_same_bytes(gpt2, &sync, 2, strategies[c], sets[s]);
@@ -164,13 +115,14 @@ static void language_strategies_near_sync_are_within_rounding(void **state)
 
     (void)state;
     for (size_t n = 0; n < n_networks; n++) {
-        const trained sync = train(networks[n], 3, "strategy=sync", set);
+        const trained sync = trained_run(networks[n], 3, "strategy=sync", set);
 
         for (size_t c = 0; c < sizeof(strategies) / sizeof(strategies[0]); c++) {
-            const trained other = train(networks[n], 3, strategies[c], set);
+            const trained other = trained_run(networks[n], 3, strategies[c], set);
 
-            print_message("network %zu, %s: %.2g\n", n, strategies[c], distance(&sync, &other));
-            assert_true(distance(&sync, &other) < 1e-5);
+            print_message("network %zu, %s: %.2g\n", n, strategies[c],
+                          trained_distance(&sync, &other));
+            assert_true(trained_distance(&sync, &other) < 1e-5);
         }
     }
 }
@@ -188,12 +140,12 @@ static void language_strategies_of_their_own_repeat_bit_for_bit(void **state)
         "strategy={name: sync, compress: {name: topk, ratio: 0.05}}",
         "strategy={name: sync, compress: {name: powersgd, rank: 2}}",
     };
-    const trained sync = train(gpt2, 3, "strategy=sync", NULL);
+    const trained sync = trained_run(gpt2, 3, "strategy=sync", NULL);
 
     (void)state;
     for (size_t c = 0; c < sizeof(strategies) / sizeof(strategies[0]); c++) {
-        const trained one = train(gpt2, 3, strategies[c], NULL);
-        const trained two = train(gpt2, 3, strategies[c], NULL);
+        const trained one = trained_run(gpt2, 3, strategies[c], NULL);
+        const trained two = trained_run(gpt2, 3, strategies[c], NULL);
 
         assert_string_equal(one.summary.weights_sha256, two.summary.weights_sha256);
         assert_true(one.summary.train_loss == two.summary.train_loss);
@@ -221,7 +173,7 @@ static void language_strategies_lower_the_loss(void **state)
 
     (void)state;
     for (size_t c = 0; c < sizeof(strategies) / sizeof(strategies[0]); c++) {
-        const trained t = train(gpt2, 2, strategies[c], set);
+        const trained t = trained_run(gpt2, 2, strategies[c], set);
 
         print_message("%s: %.3f, test %.3f\n", strategies[c], t.summary.train_loss,
                       t.summary.test_loss);
@@ -246,7 +198,7 @@ static void language_strategies_save_the_weights_measured(void **state)
 
     (void)state;
     for (size_t s = 0; s < sizeof(strategies) / sizeof(strategies[0]); s++) {
-        const trained t = train(gpt2, 3, strategies[s], NULL);
+        const trained t = trained_run(gpt2, 3, strategies[s], NULL);
         const co_train_options options = {.config_text = gpt2, .ranks = 1, .quiet = true};
         co_eval_summary eval;
 

@@ -14,11 +14,7 @@
 
 #include <cmocka.h>
 
-#include <cohort.h>
-
-#include "folder.h"
-
-#define MAX_SET 8
+#include "trained.h"
 
 /* 97 samples in batches of 24: the last batch has 1, so some ranks have none. */
 static const char config[] =
@@ -42,48 +38,9 @@ static const char plain_layers[] =
     "layers=[{conv2d: {name: conv1, out: 6, kernel: 3}}, {maxpool: 2}, relu, flatten, "
     "{linear: {name: fc1, out: 20}}, relu, {linear: {name: fc2, out: 10}}]";
 
-typedef struct trained {
-    co_train_summary summary;
-    char weights[320]; /* path */
-} trained;
-
-/* `set` ends with NULL. */
 static trained train(int ranks, const char *strategy, const char *const *set)
 {
-    static int runs;
-    const char *all[MAX_SET] = {strategy};
-    char run_dir[256];
-    co_train_options options = {
-        .config_text = config, .set = all, .ranks = ranks, .run_dir = run_dir, .quiet = true};
-    trained t;
-
-    for (int i = 0; set && set[i]; i++)
-        all[i + 1] = set[i];
-    snprintf(run_dir, sizeof(run_dir), "%s/%d", folder, runs++);
-    if (co_train(&t.summary, &options) != CO_OK)
-        fail_msg("%s, %d ranks: %s", strategy, ranks, co_error_message());
-    snprintf(t.weights, sizeof(t.weights), "%s/final.safetensors", run_dir);
-    return t;
-}
-
-/* Maximum difference of any two weights. */
-static double distance(const trained *a, const trained *b)
-{
-    co_safetensors *x = NULL, *y = NULL;
-    double worst = 0;
-
-    assert_int_equal(co_safetensors_open(&x, a->weights), CO_OK);
-    assert_int_equal(co_safetensors_open(&y, b->weights), CO_OK);
-    for (size_t i = 0; i < co_safetensors_count(x); i++) {
-        const co_named_tensor *s = co_safetensors_tensor(x, i), *t = co_safetensors_tensor(y, i);
-        const float *u = s->data, *v = t->data;
-
-        for (size_t e = 0; e < s->bytes / sizeof(float); e++)
-            worst = fmax(worst, fabs((double)u[e] - (double)v[e]));
-    }
-    co_safetensors_close(y);
-    co_safetensors_close(x);
-    return worst;
+    return trained_run(config, ranks, strategy, set);
 }
 
 static void train_local_period_of_one_equals_sync(void **state)
@@ -106,8 +63,8 @@ static void train_local_period_of_one_equals_sync(void **state)
         const trained local = train(cases[c].ranks, "strategy={name: local, period: 1}", set);
 
         print_message("%d ranks, %s: %.2g\n", cases[c].ranks, cases[c].partition,
-                      distance(&sync, &local));
-        assert_true(distance(&sync, &local) < 1e-5);
+                      trained_distance(&sync, &local));
+        assert_true(trained_distance(&sync, &local) < 1e-5);
     }
 }
 
@@ -144,7 +101,7 @@ static void train_per_rank_weights_end_elsewhere(void **state)
 
     (void)state;
     assert_string_equal(apart.summary.weights_sha256, again.summary.weights_sha256);
-    assert_true(distance(&common, &apart) > 0.05);
+    assert_true(trained_distance(&common, &apart) > 0.05);
     assert_true(common.summary.test_loss < apart.summary.test_loss);
 }
 
