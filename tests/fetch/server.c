@@ -1,4 +1,4 @@
-/* server.c - a small HTTP server, one connection after the other, in a process of its own. */
+/* server.c - one file, given in each of the ways that a server can go wrong. */
 #include "server.h"
 
 #include <setjmp.h>
@@ -6,21 +6,12 @@
 
 #include <cmocka.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-static void say(int fd, const char *text)
-{
-    (void)!write(fd, text, strlen(text));
-}
+#include "loopback.h"
 
 static void send_all(int fd, const uint8_t *bytes, size_t n)
 {
@@ -48,7 +39,7 @@ static void send_part(int fd, const uint8_t *file, size_t begin, size_t n, size_
     else
         snprintf(head, sizeof(head),
                  "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", claimed);
-    say(fd, head);
+    loopback_say(fd, head);
     send_all(fd, file + begin, n);
 }
 
@@ -56,7 +47,7 @@ static void send_endless(int fd)
 {
     static uint8_t block[65536];
 
-    say(fd, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+    loopback_say(fd, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
     while (write(fd, block, sizeof(block)) > 0)
         continue;
 }
@@ -71,20 +62,31 @@ static void send_other(int fd, const uint8_t *file, size_t size)
     free(other);
 }
 
-static void answer(int fd, server_way way, const char *request, const uint8_t *file, size_t size)
+/* What the process that answers needs. */
+typedef struct served {
+    server_way way;
+    const uint8_t *file;
+    size_t size;
+} served;
+
+static void answer(void *arg, int fd, const char *request)
 {
+    const served *what = arg;
+    const uint8_t *file = what->file;
+    const size_t size = what->size;
     const char *range = strstr(request, "Range: bytes=");
     size_t begin = range ? strtoul(range + 13, NULL, 10) : 0;
 
-    if (begin >= size || way == SERVER_RESTARTS)
+    if (begin >= size || what->way == SERVER_RESTARTS)
         begin = 0;
-    switch (way) {
+    switch (what->way) {
     case SERVER_GOOD:
     case SERVER_RESTARTS:
         send_part(fd, file, begin, size - begin, size - begin, size);
         return;
     case SERVER_MISSING:
-        say(fd, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        loopback_say(fd,
+                     "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         return;
     case SERVER_BREAKS:
         send_part(fd, file, begin, size - begin < size / 3 + 1 ? size - begin : size / 3 + 1,
@@ -103,59 +105,29 @@ static void answer(int fd, server_way way, const char *request, const uint8_t *f
         send_part(fd, file, 0, size, (size_t)1 << 50, size);
         return;
     case SERVER_LEADS_AWAY:
-        say(fd, "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n"
-                "Connection: close\r\n\r\n");
+        loopback_say(fd,
+                     "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n"
+                     "Connection: close\r\n\r\n");
         return;
     case SERVER_ROUND:
-        say(fd, "HTTP/1.1 302 Found\r\nLocation: /set.bin\r\nContent-Length: 0\r\n"
-                "Connection: close\r\n\r\n");
+        loopback_say(fd, "HTTP/1.1 302 Found\r\nLocation: /set.bin\r\nContent-Length: 0\r\n"
+                         "Connection: close\r\n\r\n");
         return;
     case SERVER_MUTE:
         return;
     }
 }
 
-static void serve(int listener, server_way way, const uint8_t *file, size_t size)
-{
-    signal(SIGPIPE, SIG_IGN);
-    for (;;) {
-        const int fd = accept(listener, NULL, NULL);
-        char request[4096];
-        ssize_t n;
-
-        if (fd < 0)
-            continue;
-        n = read(fd, request, sizeof(request) - 1);
-        request[n > 0 ? n : 0] = '\0';
-        if (n > 0)
-            answer(fd, way, request, file, size);
-        shutdown(fd, SHUT_WR);
-        close(fd);
-    }
-}
-
 void server_start(server *out, server_way way, const uint8_t *file, size_t size)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    const int listener = socket(AF_INET, SOCK_STREAM, 0);
-    socklen_t length = sizeof(address);
+    served what = {way, file, size};
+    int port;
 
-    assert_true(listener >= 0);
-    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
-    assert_int_equal(listen(listener, 8), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
-    snprintf(out->url, sizeof(out->url), "http://127.0.0.1:%d/", ntohs(address.sin_port));
-    out->pid = fork();
-    assert_true(out->pid >= 0);
-    if (out->pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        serve(listener, way, file, size);
-    }
-    close(listener);
+    out->pid = loopback_start(&port, answer, &what);
+    snprintf(out->url, sizeof(out->url), "http://127.0.0.1:%d/", port);
 }
 
 void server_stop(server *s)
 {
-    kill(s->pid, SIGKILL);
-    waitpid(s->pid, NULL, 0);
+    loopback_stop(s->pid);
 }
