@@ -39,7 +39,7 @@ fail()
 
 pass()
 {
-    printf '%-62s ok\n' "$*"
+    printf '%-62s ok  %s\n' "$1" "${2:-}"
 }
 
 # A free port: one that nobody answers on.
@@ -122,7 +122,7 @@ figures()
 same()
 {
     [ "$(figures "$2")" = "$(figures folder)" ] || fail "$1: $2 is not folder"
-    pass "$1"
+    pass "$1" "$(sed -n 's/^ *"train_seconds": *\([0-9]*\.[0-9][0-9]\).*/\1 s/p' "$2/summary.json")"
 }
 
 requests()
