@@ -36,6 +36,7 @@ if(TARGET cohort_cli)
     OUTPUT_NAME cohort RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}
     INSTALL_RPATH "\$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/cohort")
   install(TARGETS cohort_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 
 install(FILES include/cohort.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -43,7 +44,6 @@ install(DIRECTORY include/cohort DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/cohort/configs
         FILES_MATCHING PATTERN "*.yaml")
-install(FILES docs/cohort.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES scripts/completion.bash
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME cohort)
 

@@ -26,7 +26,7 @@ static const cli_argument plan_arguments[] = {
 
 static const cli_option plan_option_table[] = {
     {"cluster", 'c', CLI_TEXT, offsetof(plan_options, cluster), "FILE", 0, 0,
-     "nodes, links, topology, price: see below; or a name as clusters/ethernet"},
+     "nodes, links, topology, price: see above; or a name as clusters/ethernet"},
     {"profile-from", 0, CLI_TEXT, offsetof(plan_options, profile_from), "DIR", 0, 0,
      "times of a run that was trained with --profile; default: measure here"},
     {"strategies", 0, CLI_TEXT, offsetof(plan_options, strategies), "LIST", 0, 0,

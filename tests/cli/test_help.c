@@ -191,38 +191,6 @@ static char *help_read_page(const char *name)
     return page;
 }
 
-/* troff writes "--run-dir" as "\-\-run\-dir". */
-static void help_drop_backslashes(char *text)
-{
-    char *to = text;
-
-    for (; *text; text++)
-        if (*text != '\\')
-            *to++ = *text;
-    *to = '\0';
-}
-
-static void man_page_has_every_command_and_option(void **state)
-{
-    char *page = help_read_page("cohort.1");
-
-    (void)state;
-    help_drop_backslashes(page);
-    for (size_t i = 0; i < HELP_COMMANDS; i++) {
-        char line[64], option[64];
-
-        snprintf(line, sizeof(line), ".SS %s", help_commands[i]);
-        assert_non_null(strstr(page, line));
-        snprintf(line, sizeof(line), "%s --help", help_commands[i]);
-        for (const char *at = program_line(line)->out; (at = strstr(at, " --")); at++) {
-            snprintf(option, sizeof(option), "--%.*s", (int)strcspn(at + 3, " \n`;,"), at + 3);
-            if (!strstr(page, option))
-                fail_msg("docs/cohort.1 does not know %s of %s", option, help_commands[i]);
-        }
-    }
-    free(page);
-}
-
 /* A key starts its line, indented by at most four. */
 static void assert_page_knows_list(const char *page, char *list)
 {
@@ -284,7 +252,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(list_of_every_name_is_printed),
         cmocka_unit_test(doctor_reports_every_check),
         cmocka_unit_test(usage_error_names_remedy),
-        cmocka_unit_test(man_page_has_every_command_and_option),
         cmocka_unit_test(configuration_page_has_every_key),
         cmocka_unit_test(output_to_full_disk_is_an_error),
     };

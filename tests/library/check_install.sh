@@ -98,7 +98,7 @@ else
     bad 'find_package(cohort)'
 fi
 
-for file in bin/cohort share/man/man1/cohort.1 share/bash-completion/completions/cohort \
+for file in bin/cohort share/man/man1/cohort.1 share/man/man1/cohort-data-get.1 share/bash-completion/completions/cohort \
     share/doc/cohort/README.md share/doc/cohort/docs/commands.md \
     share/cohort/configs/fashion-mnist.yaml; do
     [ -f "$prefix/$file" ] || bad "not installed: $file"
