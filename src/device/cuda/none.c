@@ -32,11 +32,6 @@ co_status co_cuda_dnn(char *out, size_t size)
     return co_cuda_blas(out, size);
 }
 
-co_status co_cuda_nccl(char *out, size_t size)
-{
-    return co_cuda_blas(out, size);
-}
-
 co_status co_cuda_open(co_device **out, const co_cuda_options *options)
 {
     (void)out;
