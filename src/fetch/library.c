@@ -1,9 +1,14 @@
 /* library.c - opens libcurl, and sets what all transfers have. */
+#define CURL_DISABLE_DEPRECATION
 #include "fetch/library.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+
+#include "core/text.h"
 
 #define LIBRARY_CONNECT_S 30
 #define LIBRARY_STALL_S   30 /* without LIBRARY_SLOW bytes a second: broken */
@@ -36,29 +41,46 @@ co_status co_fetch_library_open(co_fetch_library *out, const char *remedy)
     return CO_OK;
 }
 
-#if LIBCURL_VERSION_NUM < 0x075500
 static long library_protocols(const char *names)
 {
     return (long)((strstr(names, "http,") ? CURLPROTO_HTTP : 0) |
                   (strstr(names, "https") ? CURLPROTO_HTTPS : 0) |
                   (strstr(names, "file") ? CURLPROTO_FILE : 0));
 }
+
+/* The library may be older than the headers that this was built with. */
+static void library_allow(const co_fetch_library *l, CURL *handle, bool redirected,
+                          const char *names)
+{
+#if LIBCURL_VERSION_NUM >= 0x075500
+    if (l->setopt(handle, redirected ? CURLOPT_REDIR_PROTOCOLS_STR : CURLOPT_PROTOCOLS_STR,
+                  names) == CURLE_OK)
+        return;
 #endif
+    l->setopt(handle, redirected ? CURLOPT_REDIR_PROTOCOLS : CURLOPT_PROTOCOLS,
+              library_protocols(names));
+}
+
+/* An empty variable is as none. */
+static const char *library_named(const char *variable)
+{
+    const char *value = getenv(variable);
+
+    return value && value[0] ? value : NULL;
+}
 
 void co_fetch_library_set(const co_fetch_library *l, CURL *handle, const char *url,
-                          const char *protocols)
+                          const char *protocols, char why[CURL_ERROR_SIZE])
 {
-    const char *bundle = getenv("CURL_CA_BUNDLE"), *file = getenv("SSL_CERT_FILE");
-    const char *folder = getenv("SSL_CERT_DIR");
+    const char *bundle = library_named("CURL_CA_BUNDLE"), *file = library_named("SSL_CERT_FILE");
+    const char *folder = library_named("SSL_CERT_DIR");
 
     l->setopt(handle, CURLOPT_URL, url);
-#if LIBCURL_VERSION_NUM >= 0x075500
-    l->setopt(handle, CURLOPT_PROTOCOLS_STR, protocols);
-    l->setopt(handle, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-#else
-    l->setopt(handle, CURLOPT_PROTOCOLS, library_protocols(protocols));
-    l->setopt(handle, CURLOPT_REDIR_PROTOCOLS, library_protocols("http,https"));
-#endif
+    library_allow(l, handle, false, protocols);
+    /* What came encrypted is not fetched in the clear. */
+    library_allow(l, handle, true, strncasecmp(url, "https:", 6) == 0 ? "https" : "http,https");
+    why[0] = '\0';
+    l->setopt(handle, CURLOPT_ERRORBUFFER, why);
     l->setopt(handle, CURLOPT_FOLLOWLOCATION, 1L);
     l->setopt(handle, CURLOPT_MAXREDIRS, (long)LIBRARY_REDIRECTS);
     l->setopt(handle, CURLOPT_FAILONERROR, 1L);
@@ -71,4 +93,23 @@ void co_fetch_library_set(const co_fetch_library *l, CURL *handle, const char *u
         l->setopt(handle, CURLOPT_CAINFO, bundle ? bundle : file);
     if (folder)
         l->setopt(handle, CURLOPT_CAPATH, folder);
+}
+
+co_status co_fetch_library_fail(const co_fetch_library *l, co_status st, const char *url,
+                                CURLcode code, const char *why)
+{
+    const char *what = CO_SHOW(why[0] ? why : l->text(code));
+
+    url = CO_SHOW(url);
+    if (code == CURLE_PEER_FAILED_VERIFICATION)
+        return co_fail(st,
+                       "%s: its certificate is refused: %s; where an authority of your own has "
+                       "signed it, name the authority's file in SSL_CERT_FILE",
+                       url, what);
+    if (code == CURLE_SSL_CACERT_BADFILE)
+        return co_fail(st,
+                       "%s: there is nothing to check its certificate with: %s; install the "
+                       "authorities (Debian: ca-certificates), or name a file in SSL_CERT_FILE",
+                       url, what);
+    return co_fail(st, "%s: %s", url, what);
 }

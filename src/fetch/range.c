@@ -43,6 +43,7 @@ typedef struct range_state {
     size_t have;
     uint64_t begin, total; /* of the answer's Content-Range */
     bool has_range, is_large;
+    char why[CURL_ERROR_SIZE];
 } range_state;
 
 co_status co_range_create(co_range **out, double retry_s)
@@ -99,6 +100,7 @@ static CURL *range_take(co_range *r)
 
 static void range_give(co_range *r, CURL *handle)
 {
+    r->library.setopt(handle, CURLOPT_ERRORBUFFER, (char *)NULL);
     pthread_mutex_lock(&r->lock);
     if (r->n < RANGE_IDLE) {
         r->idle[r->n++] = handle;
@@ -157,15 +159,7 @@ static void range_set(const co_range *r, CURL *handle, range_state *s)
 
     snprintf(range, sizeof(range), "%llu-%llu", (unsigned long long)q->offset,
              (unsigned long long)(q->offset + q->n - 1));
-    /* What came encrypted is not fetched in the clear. */
-    co_fetch_library_set(l, handle, q->url, "http,https");
-#if LIBCURL_VERSION_NUM >= 0x075500
-    if (strncmp(q->url, "https:", 6) == 0)
-        l->setopt(handle, CURLOPT_REDIR_PROTOCOLS_STR, "https");
-#else
-    if (strncmp(q->url, "https:", 6) == 0)
-        l->setopt(handle, CURLOPT_REDIR_PROTOCOLS, (long)CURLPROTO_HTTPS);
-#endif
+    co_fetch_library_set(l, handle, q->url, "http,https", s->why);
     l->setopt(handle, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
     l->setopt(handle, CURLOPT_RANGE, range);
     l->setopt(handle, CURLOPT_WRITEFUNCTION, range_write);
@@ -250,9 +244,9 @@ static co_status range_once(bool *again, co_range_answer *answer, co_range *r, r
     if (number == 416)
         return co_fail(CO_E_IO, "%s: is shorter than its index says: cut short, or changed", url);
     *again = range_may_pass(code, number);
-    if (code == CURLE_HTTP_RETURNED_ERROR)
+    if (code == CURLE_HTTP_RETURNED_ERROR && number) /* else a proxy's */
         return co_fail(CO_E_IO, "%s: the server answers %ld", url, number);
-    return co_fail(CO_E_IO, "%s: %s", url, r->library.text(code));
+    return co_fetch_library_fail(&r->library, CO_E_IO, s->request->url, code, s->why);
 }
 
 /* Between half of the time and all of it, so that ranks do not come back together. */

@@ -23,6 +23,7 @@ typedef struct transfer_state {
     uint64_t offset;  /* of them before this call */
     bool is_large;    /* more came than the file may have */
     co_status failed; /* of the file or of progress->tick */
+    char why[CURL_ERROR_SIZE];
     CURL *handle;
     const co_fetch_library *library;
 } transfer_state;
@@ -63,7 +64,7 @@ static void transfer_set(transfer_state *s)
 {
     const co_fetch_library *l = s->library;
 
-    co_fetch_library_set(l, s->handle, s->transfer->url, "http,https,file");
+    co_fetch_library_set(l, s->handle, s->transfer->url, "http,https,file", s->why);
     l->setopt(s->handle, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)s->transfer->max);
     l->setopt(s->handle, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)s->offset);
     l->setopt(s->handle, CURLOPT_WRITEFUNCTION, transfer_write);
@@ -93,9 +94,9 @@ static co_status transfer_result(bool *again, const transfer_state *s, CURLcode 
         return CO_OK;
     s->library->getinfo(s->handle, CURLINFO_RESPONSE_CODE, &answer);
     *again = transfer_is_broken(code) && s->have > s->offset;
-    if (code == CURLE_HTTP_RETURNED_ERROR)
+    if (code == CURLE_HTTP_RETURNED_ERROR && answer) /* else a proxy's */
         return co_fail(CO_E_DATA, "%s: the server answers %ld", url, answer);
-    return co_fail(CO_E_DATA, "%s: %s", url, s->library->text(code));
+    return co_fetch_library_fail(s->library, CO_E_DATA, s->transfer->url, code, s->why);
 }
 
 /* A file of our own, to continue or to begin. */

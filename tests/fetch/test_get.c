@@ -9,58 +9,21 @@
 
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/sha256.h"
-#include "fetch/get.h"
-#include "fetch/md5.h"
 #include "folder.h"
 #include "server.h"
-
-#define SIZE 300000
-
-static uint8_t content[SIZE];
-static char md5[33], sha256[65];
-static co_catalog_file file = {"set.bin", md5, sha256, SIZE + 1000};
-static co_catalog_set set = {.name = "set", .file = &file, .n = 1, .there = "set.bin"};
-static int ticks_left; /* an interrupt after so many; negative: never */
-
-static co_status tick(void *arg, const char *what, uint64_t done, uint64_t total)
-{
-    (void)arg;
-    (void)what;
-    (void)total;
-    if (ticks_left < 0 || done == 0)
-        return CO_OK;
-    return ticks_left-- > 0 ? CO_OK : co_fail(CO_E_INTERRUPTED, "interrupted");
-}
-
-static void take_sums(const uint8_t *bytes, size_t n)
-{
-    co_sha256 longer;
-    co_md5 hash;
-
-    co_md5_begin(&hash);
-    co_md5_add(&hash, bytes, n);
-    co_md5_end(md5, &hash);
-    co_sha256_begin(&longer);
-    co_sha256_add(&longer, bytes, n);
-    co_sha256_end(sha256, &longer);
-}
+#include "set.h"
 
 static int get_setup(void **state)
 {
     /* A proxy of the machine is not for this test's own servers. */
     setenv("no_proxy", "127.0.0.1", 1);
-    for (size_t i = 0; i < SIZE; i++)
-        content[i] = (uint8_t)(i * 2654435761U >> 13);
-    take_sums(content, SIZE);
-    ticks_left = -1;
+    set_make();
     return folder_make(state) || chdir(folder);
 }
 
@@ -69,68 +32,27 @@ static int get_teardown(void **state)
     return chdir("/") || folder_remove(state);
 }
 
-static co_status fetch(const char *from)
-{
-    const co_get_options options = {
-        .set = &set, .folder = "home/set", .from = from, .progress = {.tick = tick}};
-
-    return co_get(&options);
-}
-
-static size_t count_entries(const char *path)
-{
-    DIR *dir = opendir(path);
-    const struct dirent *entry;
-    size_t n = 0;
-
-    while (dir && (entry = readdir(dir)))
-        n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    if (dir)
-        closedir(dir);
-    return n;
-}
-
-static void assert_nothing_left(void)
-{
-    assert_int_equal(count_entries("home"), 0);
-}
-
-static void assert_whole(void)
-{
-    static uint8_t got[SIZE + 1];
-    FILE *in = fopen("home/set/set.bin", "rb");
-
-    assert_non_null(in);
-    assert_int_equal(fread(got, 1, sizeof(got), in), SIZE);
-    assert_memory_equal(got, content, SIZE);
-    fclose(in);
-    assert_int_equal(count_entries("home"), 1);
-    assert_int_equal(count_entries("home/set"), 1);
-    unlink("home/set/set.bin");
-    rmdir("home/set");
-}
-
 static void assert_fetched(server_way way)
 {
     server s;
 
-    server_start(&s, way, content, SIZE);
-    if (fetch(s.url) != CO_OK)
+    server_start(&s, way, set_content, SET_SIZE);
+    if (set_fetch(s.url) != CO_OK)
         fail_msg("way %d: %s", (int)way, co_error_message());
     server_stop(&s);
-    assert_whole();
+    set_assert_whole();
 }
 
 static void assert_refused(server_way way, const char *words)
 {
     server s;
 
-    server_start(&s, way, content, SIZE);
-    assert_int_equal(fetch(s.url), CO_E_DATA);
+    server_start(&s, way, set_content, SET_SIZE);
+    assert_int_equal(set_fetch(s.url), CO_E_DATA);
     server_stop(&s);
     if (!strstr(co_error_message(), words))
         fail_msg("way %d: no '%s' in: %s", (int)way, words, co_error_message());
-    assert_nothing_left();
+    set_assert_none();
 }
 
 static void get_good_server_gives_whole_set(void **state)
@@ -169,15 +91,15 @@ static void get_next_mirror_is_asked(void **state)
     server bad, good;
 
     (void)state;
-    server_start(&bad, SERVER_OTHER, content, SIZE);
-    server_start(&good, SERVER_GOOD, content, SIZE);
+    server_start(&bad, SERVER_OTHER, set_content, SET_SIZE);
+    server_start(&good, SERVER_GOOD, set_content, SET_SIZE);
     set.mirror[0] = bad.url;
     set.mirror[1] = good.url;
-    assert_int_equal(fetch(NULL), CO_OK);
+    assert_int_equal(set_fetch(NULL), CO_OK);
     server_stop(&bad);
     server_stop(&good);
     set.mirror[0] = set.mirror[1] = NULL;
-    assert_whole();
+    set_assert_whole();
 }
 
 /* What an interrupt has left is continued, also where the server begins again. */
@@ -187,37 +109,24 @@ static void get_interrupted_download_is_continued(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        struct stat info;
-        FILE *part;
-
         mkdir("home", 0700);
         mkdir("home/set.part", 0700);
-        part = fopen("home/set.part/set.bin", "wb");
-        assert_non_null(part);
-        assert_int_equal(fwrite(content, 1, SIZE / 2, part), SIZE / 2);
-        fclose(part);
-        assert_int_equal(stat("home/set.part/set.bin", &info), 0);
+        set_write("home/set.part/set.bin", SET_SIZE / 2);
         assert_fetched(ways[i]);
     }
-    ticks_left = 0;
+    set_ticks_left = 0;
     mkdir("mirror", 0700);
-    {
-        FILE *out = fopen("mirror/set.bin", "wb");
-
-        assert_non_null(out);
-        assert_int_equal(fwrite(content, 1, SIZE, out), SIZE);
-        fclose(out);
-    }
-    assert_int_equal(fetch("mirror"), CO_E_INTERRUPTED);
+    set_write("mirror/set.bin", SET_SIZE);
+    assert_int_equal(set_fetch("mirror"), CO_E_INTERRUPTED);
     assert_int_equal(access("home/set.part", F_OK), 0);
     assert_int_not_equal(access("home/set", F_OK), 0);
-    ticks_left = -1;
-    assert_int_equal(fetch("mirror"), CO_OK);
-    assert_whole();
+    set_ticks_left = -1;
+    assert_int_equal(set_fetch("mirror"), CO_OK);
+    set_assert_whole();
     unlink("mirror/set.bin");
-    assert_int_equal(fetch("mirror"), CO_E_DATA);
+    assert_int_equal(set_fetch("mirror"), CO_E_DATA);
     assert_non_null(strstr(co_error_message(), "mirror/set.bin: No such file"));
-    assert_nothing_left();
+    set_assert_none();
 }
 
 /* A header of a tar archive, then its content padded to blocks. */
@@ -259,7 +168,7 @@ static void put_archive(const uint8_t *tar, size_t n)
     assert_non_null(pipe);
     size = fread(packed, 1, sizeof(packed), pipe);
     fclose(pipe);
-    take_sums(packed, size);
+    set_take_sums(packed, size);
 }
 
 static void expect_unpacked(const char *name, char type, const char *link, const char *text,
@@ -274,14 +183,14 @@ static void expect_unpacked(const char *name, char type, const char *link, const
     n += put_entry(tar + n, name, type, link, text);
     put_archive(tar, n + 1024);
     if (words) {
-        assert_int_equal(fetch("mirror"), CO_E_DATA);
+        assert_int_equal(set_fetch("mirror"), CO_E_DATA);
         if (!strstr(co_error_message(), words))
             fail_msg("%s: no '%s' in: %s", name, words, co_error_message());
-        assert_nothing_left();
+        set_assert_none();
         assert_int_not_equal(access("out", F_OK), 0);
         return;
     }
-    if (fetch("mirror") != CO_OK)
+    if (set_fetch("mirror") != CO_OK)
         fail_msg("%s", co_error_message());
 }
 
@@ -293,7 +202,8 @@ static void get_archive_is_unpacked_below_its_folder(void **state)
 
     (void)state;
     memset(large, 'x', sizeof(large) - 1);
-    file = (co_catalog_file){"set.tgz", md5, sha256, 100000};
+    set_file.name = "set.tgz";
+    set_file.max = 100000;
     set.unpacked = 10000;
     set.there = "set";
     expect_unpacked("../out", '0', "", "x", "entry '../out' leads out of the folder");
@@ -313,8 +223,8 @@ static void get_archive_is_unpacked_below_its_folder(void **state)
     assert_non_null(fgets(text, sizeof(text), in));
     fclose(in);
     assert_string_equal(text, "second");
-    assert_int_equal(count_entries("home"), 1);
-    assert_int_equal(count_entries("home/set"), 1);
+    assert_int_equal(set_count("home"), 1);
+    assert_int_equal(set_count("home/set"), 1);
 }
 
 int main(void)
