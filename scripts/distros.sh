@@ -6,6 +6,8 @@
 #   MIRROR=URL   of Debian; default http://deb.debian.org/debian
 #   WHO="root user"   GOALS="demo test"   what is run: goals of make
 #   WORK=DIR     where chroots, packages and logs are; default build-distros
+#   KEEP=yes     the last chroot stays, as WORK/root, to look at what failed
+#   CCACHE=DIR   compilations are looked up there and kept there, by ccache
 #
 # Needs root, debootstrap, the network and some 4 GB. Hours: everything is compiled six times.
 set -eu
@@ -32,14 +34,15 @@ work=$(cd "$work" && pwd)
 results=$work/results
 : >"$results"
 root=$work/root
-trap 'rm -rf "$root"' EXIT
+trap '[ -n "${KEEP:-}" ] || rm -rf "$root"' EXIT
 trap 'exit 130' INT TERM
 
 # inside USER COMMAND: a shell's command in the chroot.
 inside()
 {
     printf '%s\n' "$2" >"$root/command"
-    chroot_run "$root" "su $1 -c 'cd; export COHORT_DATA=/srv/data; sh -eu /command'" >>"$log" 2>&1
+    chroot_run "$root" "su $1 -c 'cd; export COHORT_DATA=/srv/data CCACHE_DIR=/srv/ccache CCACHE_NOHASHDIR=1
+        export CCACHE_BASEDIR=\$PWD; sh -eu /command'" >>"$log" 2>&1
 }
 
 # A fresh system, with make and nothing else, and a copy of the tree in the user's home.
@@ -58,6 +61,11 @@ prepare()
         tar -C "$root$home/cohort" -xf -
     [ ! -d "$data/mnist" ] || { mkdir "$root/srv/data" && cp -r "$data/mnist" "$root/srv/data/"; }
     inside root "chown -R $2: $home/cohort"
+    [ -z "${CCACHE:-}" ] || {
+        mkdir -p "$CCACHE"
+        cp -r "$CCACHE" "$root/srv/ccache"
+        inside root "apt-get install -y --no-install-recommends ccache; chown -R $2: /srv/ccache"
+    }
 }
 
 # make GOAL as that user. Where he cannot install what is missing, as root by the command that he is
@@ -93,7 +101,7 @@ one()
     [ "$state" != ok ] || inside "$2" 'cohort/build/cohort doctor' || state='doctor failed'
     printf '%-9s %-5s %s: %s\n' "$1" "$2" "$state" "$(figures | paste -s -d ';' | sed 's/;/; /g')" |
         tee -a "$results"
-    rm -rf "$root"
+    [ ! -d "$root/srv/ccache" ] || cp -ru "$root/srv/ccache/." "$CCACHE"
 }
 
 for release; do
