@@ -25,7 +25,7 @@ program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo tests test test-all test-gpu test-device test-exact test-accuracy test-faults test-checkpoints test-additions \
-         test-mutations test-distros test-arm64 test-hosts test-network test-shards test-plan test-slurm test-explain test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
+         test-mutations test-distros test-arm64 test-hosts test-network test-first test-shards test-plan test-slurm test-explain test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
          update-counts \
         deb dist test-packages install uninstall clean
 
@@ -191,6 +191,11 @@ dist: ## an archive to unpack and run elsewhere into build-dist/
 test-packages: deb dist ## install and run both on Debian 12, 13 and testing in chroots; needs root
 	@$(SETUP) chroot
 	@scripts/test_packages.sh
+
+test-first: deb dist ## from a bare Debian to MNIST fetched, trained on and reported, by three commands; and bad mirrors; needs root
+	@$(SETUP) first
+	@scripts/first_walk.sh trixie archive
+	@scripts/first_walk.sh "$$(. /etc/os-release && echo $$VERSION_CODENAME)" packages
 
 install: ## install to PREFIX (default /usr/local)
 	@[ "$$(stat -c %u build 2>/dev/null || id -u)" != "$$(id -u)" ] || $(MAKE) --no-print-directory all

@@ -2,7 +2,7 @@
 # Install what is missing to build and use Cohort on Debian 12, Ubuntu 22.04 or newer.
 #
 #   scripts/setup.sh [--ask] [LIST ...]     LIST: build optional demo test lint fuzz coverage hosts shards slurm deb chroot
-#                                           arm64 browser (nothing named: build optional)
+#                                           first arm64 browser (nothing named: build optional)
 #
 # Does nothing when everything is there. What is needed and cannot be installed ends it, with the
 # line for whoever administers the machine; what may be missing is named, and left out. sudo asks
@@ -83,6 +83,13 @@ util-linux unshare        # and namespaces
 shards='
 nginx-light nginx         # serves shards to the test
 openssl openssl           # makes it a certificate
+'
+first='
+debootstrap debootstrap   # makes a bare system
+util-linux unshare        # namespaces
+nginx-light nginx         # is the mirror of a data set
+openssl openssl           # makes it a certificate
+iproute2 ip               # a network of its own
 '
 slurm='
 slurmctld slurmctld       # controls a cluster
@@ -175,9 +182,10 @@ for list in "$@"; do
     slurm) lines="$lines$hosts$slurm" ;;
     deb) lines="$lines$deb" ;;
     chroot) lines="$lines$chroot" ;;
+    first) lines="$lines$first" ;;
     browser) lines="$lines$browser" ;;
     arm64) lines="$lines$arm64" ;;
-    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts shards slurm deb chroot arm64 browser" ;;
+    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts shards slurm deb chroot first arm64 browser" ;;
     esac
 done
 

@@ -1,6 +1,6 @@
 /*
  * configs.c - finds the configs that come with the program by name: `fashion-mnist`,
- * `tutorial/a-sync`.
+ * `tutorial/a-sync`, and `configs/fashion-mnist.yaml` also where there is no such folder.
  *
  * They are in ../share/cohort/configs relative to an installed program, in ../configs relative to
  * one built in the source tree.
@@ -182,6 +182,14 @@ static co_status configs_unknown(const char *folder, const char *name)
     return st;
 }
 
+/* As the documents call it from the source tree: configs/fashion-mnist.yaml. */
+static const char *configs_inner(const char *name)
+{
+    const size_t n = strlen("configs/");
+
+    return strncmp(name, "configs/", n) == 0 ? name + n : name;
+}
+
 co_status cli_config_find(char out[CLI_MAX_PATH], const char *name)
 {
     const size_t n = strlen(name), cut = sizeof(configs_suffix) - 1;
@@ -198,7 +206,8 @@ co_status cli_config_find(char out[CLI_MAX_PATH], const char *name)
         return CO_OK;
     if (strlen(folder) + n + cut + 2 > CLI_MAX_PATH)
         return CO_OK;
-    snprintf(out, CLI_MAX_PATH, "%s/%s%s", folder, name, suffix ? "" : configs_suffix);
+    snprintf(out, CLI_MAX_PATH, "%s/%s%s", folder, configs_inner(name),
+             suffix ? "" : configs_suffix);
     if (co_fs_exists(out)) {
         if (cli_is_root())
             co_log(CO_LOG_INFO, "config: %s", out);

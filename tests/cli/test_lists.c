@@ -64,6 +64,9 @@ static void configs_by_name_are_found(void **state)
     program_assert_success(r);
     assert_string_equal(r->err, "");
     program_remove("fashion-mnist");
+    /* as the documents call it, in a folder that has no configs/ */
+    program_assert_success(program_line(
+        "train configs/fashion-mnist.yaml -q --run-dir below -s data=synthetic -s max_steps=1"));
     program_assert_error(program_line("train fashion-mnst"), 2, "did you mean 'fashion-mnist'?");
     program_assert_error(program_line("train zzzzzzzzzzzz"), 2, "`cohort list configs`");
     program_assert_error(program_line("train nowhere.yaml"), 2, "No such file");
