@@ -54,7 +54,7 @@ refused()
     [ "$result" = "${4:-3}" ] || fail "$1: exit code $result"
     [ "$(wc -l <"$WORK/errors")" = 1 ] || fail "$1: not one error"
     grep -q "^cohort: error: .*$2" "$WORK/errors" || fail "$1: no '$2'"
-    [ -z "$(find "$root/home/newcomer/.local/share/cohort" -mindepth 1 2>/dev/null)" ] || fail "$1: leaves a file"
+    [ -z "$(find "$root/srv/newcomer/.local/share/cohort" -mindepth 1 2>/dev/null)" ] || fail "$1: leaves a file"
     pass "$1"
 }
 
@@ -70,7 +70,7 @@ prepare()
     : >"$log"
     rm -rf "$root" "$WORK/www"
     chroot_make "$root" "$release" "$WORK/packages" >>"$log" 2>&1 || fail "debootstrap; see $log"
-    as root 'useradd -m -s /bin/sh newcomer; apt-get update'
+    as root 'useradd -m -d /srv/newcomer -s /bin/sh newcomer; apt-get update'
     [ "$result" = 0 ] || fail "the system; see $log"
     if [ "$how" = packages ]; then
         mkdir "$root/srv/packages"
@@ -195,7 +195,7 @@ walk()
     mirror "one that leads to a file of this machine" http://127.0.0.1/away '[Pp]rotocol'
     mirror "one with an archive that leads out of its folder" http://127.0.0.1/out 'not the published' cifar10
     mirror "one that no authority vouches for" https://127.0.0.1:444/mnist 'certificate is refused'
-    [ -z "$(find "$root/home" "$root/tmp" -name x)" ] || fail "an archive has left its folder"
+    [ -z "$(find "$root/srv" "$root/tmp" -name x)" ] || fail "an archive has left its folder"
     { sleep 4 && kill -9 $server; } &
     mirror "one that is gone in the middle of a file" http://127.0.0.1/slow 'connect'
     start
@@ -203,8 +203,8 @@ walk()
     cat "$WORK/said" "$WORK/errors"
     [ "$result" = 0 ] || fail "the walk: exit code $result"
     [ "$(grep -c '" 200 .*"cohort"' "$WORK/access.log")" -ge 4 ] || fail "the set came from elsewhere"
-    grep -q '"test_accuracy": *0\.9[789]' "$root"/home/newcomer/runs/*/summary.json || fail "the accuracy"
-    grep -q '</html>' "$root/home/newcomer/report.html" || fail "the report"
+    grep -q '"test_accuracy": *0\.9[789]' "$root"/srv/newcomer/runs/*/summary.json || fail "the accuracy"
+    grep -q '</html>' "$root/srv/newcomer/report.html" || fail "the report"
     pass "data get, train, report: nothing else typed"
 }
 
