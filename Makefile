@@ -25,7 +25,7 @@ program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo tests test test-all test-gpu test-device test-exact test-accuracy test-faults test-checkpoints test-additions \
-         test-mutations test-distros test-arm64 test-hosts test-network test-first test-shards test-plan test-slurm test-explain test-docs docs-outputs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
+         test-mutations test-distros test-arm64 test-hosts test-network test-first test-shards test-plan test-slurm test-explain test-docs docs-outputs docs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
          update-counts \
         deb dist test-packages install uninstall clean
 
@@ -94,6 +94,11 @@ test-docs: all ## the outputs that README and docs show beside those of today, s
 
 docs-outputs: all ## write today's outputs into README and docs where they differ
 	@for page in $(PAGES); do scripts/docs_outputs.sh update all $$page build || [ $$? = 77 ] || exit 1; done
+
+docs: ## README and docs as a site with search into build/site, by MkDocs
+	@$(SETUP) docs
+	@scripts/site.sh
+	@echo 'build/site: python3 -m http.server --directory build/site --bind 127.0.0.1 8000, then http://127.0.0.1:8000'
 
 test-distros: ## Debian 12, 13 and testing, from bare to demo and tests; hours, needs root; RELEASES=..., WHO=root
 	@scripts/distros.sh $(RELEASES)

@@ -2,7 +2,7 @@
 # Install what is missing to build and use Cohort on Debian 12, Ubuntu 22.04 or newer.
 #
 #   scripts/setup.sh [--ask] [LIST ...]     LIST: build optional demo test lint fuzz coverage hosts shards slurm deb chroot
-#                                           first arm64 browser (nothing named: build optional)
+#                                           first arm64 browser docs (nothing named: build optional)
 #
 # Does nothing when everything is there. What is needed and cannot be installed ends it, with the
 # line for whoever administers the machine; what may be missing is named, and left out. sudo asks
@@ -102,6 +102,10 @@ browser='
 chromium chromium         # the test that opens a report
 '
 
+docs='
+mkdocs mkdocs             # the pages as a site
+'
+
 fail()
 {
     printf 'setup: error: %s\n' "$1" >&2
@@ -184,8 +188,9 @@ for list in "$@"; do
     chroot) lines="$lines$chroot" ;;
     first) lines="$lines$first" ;;
     browser) lines="$lines$browser" ;;
+    docs) lines="$lines$docs" ;;
     arm64) lines="$lines$arm64" ;;
-    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts shards slurm deb chroot first arm64 browser" ;;
+    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts shards slurm deb chroot first arm64 browser docs" ;;
     esac
 done
 

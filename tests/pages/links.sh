@@ -1,5 +1,6 @@
 #!/bin/sh
-# links.sh SOURCE - every link between the pages leads to a file that is there, and to a heading.
+# links.sh SOURCE - every link between the pages leads to a file that is there, and to a heading; every page is linked
+# to from another one, and is in the navigation of the site.
 set -eu
 cd "$1"
 awk '
@@ -57,6 +58,21 @@ END {
             printf "%s:%d: %s has no heading #%s\n", part[1], part[2], path, anchor
             bad = 1
         }
+        if (path != part[1])
+            linked[path] = 1
+    }
+    while ((getline line < "docs/mkdocs.yml") > 0)
+        if (match(line, /[A-Za-z\/-]+\.md$/))
+            shown[substr(line, RSTART)] = 1
+    for (i = 1; i < ARGC; i++) {
+        if (ARGV[i] != "README.md" && !(ARGV[i] in linked)) {
+            printf "%s: no page links to it\n", ARGV[i]
+            bad = 1
+        }
+        if (!(ARGV[i] in shown)) {
+            printf "%s: not in docs/mkdocs.yml\n", ARGV[i]
+            bad = 1
+        }
     }
     exit bad
-}' README.md CONTRIBUTING.md docs/*.md
+}' README.md CONTRIBUTING.md CHANGELOG.md docs/*.md

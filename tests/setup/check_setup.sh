@@ -102,6 +102,7 @@ packages "gcovr" coverage
 packages "openssh-client openssh-server iproute2 util-linux" hosts
 packages "debhelper dpkg-dev lintian libmpich-dev libopenmpi-dev" deb
 packages "chromium" browser
+packages "mkdocs" docs
 packages "debootstrap util-linux" chroot
 packages "gcc-aarch64-linux-gnu qemu-user util-linux" arm64
 run build nonsense
