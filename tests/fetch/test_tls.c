@@ -21,10 +21,11 @@
 #include "server.h"
 #include "set.h"
 
-/* A key and a self-signed authority; a key and what it has signed, of two names. */
+/* An authority, and what it has signed: a key of two names; another authority. */
 #define CERTIFICATES                                                                               \
     "exec 2>log; new='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'; set -e;"           \
     "openssl req -x509 $new -days 2 -subj /CN=authority -keyout ca.key -out ca.pem;"               \
+    "openssl req -x509 $new -days 2 -subj /CN=other -keyout other.key -out other.pem;"             \
     "openssl req $new -subj /CN=mirror -keyout key.pem -out request.pem;"                          \
     "echo subjectAltName=DNS:mirror.example,IP:127.0.0.1 >names;"                                  \
     "openssl x509 -req -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 "          \
@@ -123,16 +124,16 @@ static void assert_fetched(const char *from)
 
 static void tls_known_authority_is_trusted(void **state)
 {
-    static const char *const known[][2] = {
-        {"SSL_CERT_FILE", "ca.pem"}, {"CURL_CA_BUNDLE", "ca.pem"}, {"SSL_CERT_DIR", "known"}};
-
     (void)state;
     need_tls();
-    for (size_t i = 0; i < 3; i++) {
-        forget();
-        setenv(known[i][0], known[i][1], 1);
-        assert_fetched(tls_url);
-    }
+    setenv("SSL_CERT_FILE", "ca.pem", 1);
+    assert_fetched(tls_url);
+    setenv("SSL_CERT_FILE", "other.pem", 1);
+    setenv("SSL_CERT_DIR", "known", 1); /* besides the file */
+    assert_fetched(tls_url);
+    unsetenv("SSL_CERT_DIR");
+    setenv("CURL_CA_BUNDLE", "ca.pem", 1); /* before the other */
+    assert_fetched(tls_url);
 }
 
 static void tls_unknown_authority_is_refused(void **state)
@@ -141,10 +142,12 @@ static void tls_unknown_authority_is_refused(void **state)
 
     (void)state;
     need_tls();
+    set_assert_refused(tls_url, "its certificate "); /* or this machine knows none at all */
+    setenv("SSL_CERT_FILE", "", 1);
+    set_assert_refused(tls_url, "its certificate ");
+    setenv("SSL_CERT_FILE", "other.pem", 1);
     set_assert_refused(tls_url, "its certificate is refused: ");
     assert_non_null(strstr(co_error_message(), "name the authority's file in SSL_CERT_FILE"));
-    setenv("SSL_CERT_FILE", "", 1);
-    set_assert_refused(tls_url, "its certificate is refused: ");
     setenv("SSL_CERT_FILE", "cert.pem/none", 1);
     set_assert_refused(tls_url, "there is nothing to check its certificate with: ");
     /* The right authority, and another name than the certificate has. */
@@ -255,6 +258,7 @@ static void proxy_of_https_is_a_tunnel(void **state)
     need_tls();
     proxy = proxy_start(url);
     setenv("https_proxy", url, 1);
+    setenv("SSL_CERT_FILE", "other.pem", 1);
     set_assert_refused("https://mirror.example/", "its certificate is refused: ");
     setenv("SSL_CERT_FILE", "ca.pem", 1);
     assert_fetched("https://mirror.example/");
