@@ -3,9 +3,10 @@
  * dilation, by the loops of kernels/direct_conv: how its work is cut for the caches and shared by
  * threads.
  *
- * Weights are plain in the flat store; each pass packs them into blocks of channels. Images that
- * need padding, or that a stride skips through, are copied a few samples at a time. Each sum is
- * taken by one thread in one order, so the number of threads changes no bit.
+ * Weights are plain in the flat store; each pass packs them into blocks of channels. In bf16 those
+ * that forward has packed stay until backward, at half of the store's size. Images that need
+ * padding, or that a stride skips through, are copied a few samples at a time. Each sum is taken by
+ * one thread in one order, so the number of threads changes no bit.
  */
 #include "backends/cpu/direct_conv.h"
 
@@ -78,6 +79,18 @@ static int64_t direct_few_panel(const direct *self)
     return channels * weight->taps * self->loops->lanes;
 }
 
+/* Threads that pack weights. */
+static int direct_packers(const direct *self, const co_call *call)
+{
+    return (int)direct_least(cpu_threads(call), self->forward.blocks);
+}
+
+/* Floats of the blocks that are being packed, before pairs are made of them. */
+static int64_t direct_room(const direct *self, const co_call *call, int64_t panel)
+{
+    return direct_is_half(self) ? direct_packers(self, call) * panel : 0;
+}
+
 static co_layout direct_source(const direct *self)
 {
     return self->weight.blocks ? cpu_blocks(self->loops->lanes) : cpu_plain();
@@ -100,6 +113,7 @@ co_status direct_plan_with(co_call *call, const direct_conv_loops *loops)
     const int lanes = loops->lanes;
     direct *self = call->self;
     size_t used = 0;
+    int64_t words;
 
     self->loops = loops;
     self->weight = (direct_conv_weight){.out = a->out,
@@ -110,7 +124,13 @@ co_status direct_plan_with(co_call *call, const direct_conv_loops *loops)
     self->panel =
         self->weight.blocks ? self->forward.steps * lanes * lanes : direct_few_panel(self);
     self->src = cpu_plan_operand(call, &used, call->in[0], direct_source(self));
-    self->weight_at = direct_take(call, &used, self->forward.blocks * self->panel);
+    self->keeps = direct_is_half(self) && self->weight.blocks && call->training;
+    words = direct_words(self, self->forward.blocks * self->panel);
+    if (self->keeps)
+        call->workspace_bytes = (size_t)words * sizeof(float);
+    else
+        self->weight_at = direct_take(call, &used, words);
+    self->room_at = direct_take(call, &used, direct_room(self, call, self->panel));
     self->bias_at = direct_take(call, &used, self->forward.blocks * lanes);
     self->copy_at = direct_take(call, &used, direct_copy_size(&self->forward));
     cpu_set_layout(call->out[0], cpu_blocks(lanes));
@@ -122,6 +142,13 @@ static co_status direct_plan(co_call *call)
     return direct_plan_with(call, direct_find_loops(call->in[0]->dtype));
 }
 
+/* Floats of a block of outputs for the gradient of the input, which also has blocks of inputs where
+   forward has few channels. */
+static int64_t direct_back_panel(const direct *self)
+{
+    return self->data.blocks * self->weight.taps * direct_square(self);
+}
+
 /* The gradient of the weight is computed first, then that of the input in the same memory. */
 co_status direct_plan_backward(co_call *call)
 {
@@ -129,7 +156,6 @@ co_status direct_plan_backward(co_call *call)
     const int lanes = self->loops->lanes;
     const direct_pass *weight = direct_weight_pass(self);
     size_t used = 0, mark;
-    int64_t all;
 
     if (weight == &self->pairs)
         CO_TRY(direct_plan_pairs(&self->pairs, call, self->loops));
@@ -147,12 +173,17 @@ co_status direct_plan_backward(co_call *call)
         return CO_OK;
     cpu_set_layout(call->grad_in[0], cpu_blocks(lanes));
     CO_TRY(direct_plan_data(&self->data, call, self->loops));
-    all = self->data.blocks * self->data.steps * direct_square(self);
     used = mark;
-    self->packed_at = direct_take(call, &used,
-                                  self->data.blocks * self->data.image.planes * self->weight.taps *
-                                      direct_square(self));
-    self->turned_at = direct_take(call, &used, all);
+    if (!self->keeps) {
+        const int64_t panel = direct_back_panel(self);
+
+        self->packed_at =
+            direct_take(call, &used, direct_words(self, self->forward.blocks * panel));
+        self->back_room_at = direct_take(call, &used, direct_room(self, call, panel));
+    }
+    self->turned_at =
+        direct_take(call, &used,
+                    direct_words(self, self->data.blocks * self->data.steps * direct_square(self)));
     self->grad_copy_at = direct_take(call, &used, direct_copy_size(&self->data));
     return CO_OK;
 }
@@ -183,7 +214,8 @@ static void direct_multiply_share(const direct_run *run, const direct_part *part
         direct_count_pieces(&part->area, most > DIRECT_LEAST_PIXELS ? most : DIRECT_LEAST_PIXELS);
     const int64_t groups = direct_divide_up(pass->blocks, DIRECT_CONV_TOGETHER);
     const int64_t panel =
-        part->sum.blocks ? part->sum.steps * direct_square(run->self) : run->self->panel;
+        direct_words(run->self, part->sum.blocks ? part->sum.steps * direct_square(run->self)
+                                                 : run->self->panel);
     const co_range mine = co_parallel_part(samples * pieces * groups, t, run->threads);
 
     for (int64_t i = mine.begin; i < mine.end; i++) {
@@ -223,22 +255,39 @@ static void direct_multiply(const direct_run *run)
 
 /* --- forward --- */
 
-/* A block of packed weights for products; `row`: floats of a channel. */
-static void direct_finish_weight(const direct *self, float *weight, int64_t floats, int64_t row)
+/* How a pass packs the weights: blocks of outputs, of `panel` floats before pairs are made. */
+typedef struct direct_packing {
+    const direct *self;
+    const float *weight;
+    direct_conv_weight shape;
+    int64_t panel;
+    float *to;
+    float *room; /* with bf16: a panel for each thread */
+} direct_packing;
+
+static void direct_pack_share(const direct_packing *how, int t, int threads)
 {
-    if (self->loops->halve)
-        self->loops->halve(weight, weight, floats / 2, row);
+    const direct *self = how->self;
+    const direct_conv_weight *shape = &how->shape;
+    const bool half = direct_is_half(self);
+    const int64_t lanes = self->loops->lanes, row = shape->taps * lanes;
+    const co_range mine = co_parallel_part(self->forward.blocks, t, threads);
+
+    for (int64_t k = mine.begin; k < mine.end; k++) {
+        float *to = how->to + k * direct_words(self, how->panel);
+        float *block = half ? how->room + t * how->panel : to;
+
+        if (!shape->blocks && how->panel > shape->in * row)
+            memset(block + shape->in * row, 0, (size_t)row * sizeof(float));
+        self->loops->pack(block, how->weight, shape, k);
+        if (half)
+            self->loops->halve(to, block, how->panel / 2, shape->blocks ? lanes : row);
+    }
 }
 
-static void direct_pack_weight(const direct *self, const co_call *call, float *to, int64_t k)
+static void direct_pack(const direct_packing *how, int threads)
 {
-    const direct_conv_weight *shape = &self->weight;
-    const int64_t lanes = self->loops->lanes, row = shape->taps * lanes;
-
-    if (!shape->blocks && self->panel > shape->in * row)
-        memset(to + shape->in * row, 0, (size_t)row * sizeof(float));
-    self->loops->pack(to, call->param[0].data, shape, k);
-    direct_finish_weight(self, to, self->panel, shape->blocks ? lanes : row);
+    CO_PARALLEL_EACH(t, threads, direct_pack_share(how, t, threads));
 }
 
 co_status direct_forward(co_call *call, const co_run *run)
@@ -246,7 +295,13 @@ co_status direct_forward(co_call *call, const co_run *run)
     const co_conv2d_attr *a = call->attr;
     const direct *self = call->self;
     const int threads = cpu_threads(call);
-    float *weight = direct_scratch(call, self->weight_at);
+    float *weight = self->keeps ? call->workspace : direct_scratch(call, self->weight_at);
+    const direct_packing packing = {.self = self,
+                                    .weight = call->param[0].data,
+                                    .shape = self->weight,
+                                    .panel = self->panel,
+                                    .to = weight,
+                                    .room = direct_scratch(call, self->room_at)};
     float *bias = a->bias ? direct_scratch(call, self->bias_at) : NULL;
     const direct_run all = {.self = self,
                             .pass = &self->forward,
@@ -260,9 +315,7 @@ co_status direct_forward(co_call *call, const co_run *run)
 
     (void)run;
     cpu_bring(&self->src, call, threads);
-    CO_PARALLEL_FOR(threads)
-    for (int64_t k = 0; k < self->forward.blocks; k++)
-        direct_pack_weight(self, call, weight + k * self->panel, k);
+    direct_pack(&packing, direct_packers(self, call));
     if (bias) {
         memset(bias, 0, (size_t)(self->forward.blocks * self->loops->lanes) * sizeof(float));
         memcpy(bias, call->param[1].data, (size_t)a->out * sizeof(float));
@@ -273,19 +326,32 @@ co_status direct_forward(co_call *call, const co_run *run)
 
 /* --- backward --- */
 
+/* Weights by blocks of outputs, as forward has left them or packed again. */
+static const float *direct_find_packed(const direct *self, const co_call *call)
+{
+    const direct_packing packing = {.self = self,
+                                    .weight = call->param[0].data,
+                                    .shape = {.out = self->weight.out,
+                                              .in = self->weight.in,
+                                              .taps = self->weight.taps,
+                                              .blocks = true},
+                                    .panel = direct_back_panel(self),
+                                    .to = direct_scratch(call, self->packed_at),
+                                    .room = direct_scratch(call, self->back_room_at)};
+
+    if (self->keeps)
+        return call->workspace;
+    direct_pack(&packing, direct_packers(self, call));
+    return packing.to;
+}
+
 /* Weights by blocks of inputs: each part has its taps, and squares of outputs by inputs. */
-static void direct_turn_weight(const direct *self, const co_call *call, float *packed,
-                               float *turned, int threads)
+static void direct_turn_weight(const direct *self, const co_call *call, float *turned, int threads)
 {
     const direct_pass *pass = &self->data;
-    const int64_t square = direct_square(self), taps = self->weight.taps;
-    direct_conv_weight shape = self->weight;
+    const int64_t square = direct_words(self, direct_square(self)), taps = self->weight.taps;
+    const float *packed = direct_find_packed(self, call);
 
-    shape.blocks = true;
-    CO_PARALLEL_FOR(threads)
-    for (int64_t k = 0; k < pass->image.planes; k++)
-        self->loops->pack(packed + k * pass->blocks * taps * square, call->param[0].data, &shape,
-                          k);
     CO_PARALLEL_FOR(threads)
     for (int64_t k = 0; k < pass->blocks; k++)
         for (int64_t p = 0; p < pass->parts; p++) {
@@ -297,7 +363,6 @@ static void direct_turn_weight(const direct *self, const co_call *call, float *p
                 self->loops->turn(
                     to + s * square,
                     packed + ((tap[s] / taps * pass->blocks + k) * taps + tap[s] % taps) * square);
-            direct_finish_weight(self, to, sum->steps * square, self->loops->lanes);
         }
 }
 
@@ -321,7 +386,7 @@ co_status direct_backward(co_call *call, const co_run *run)
     direct_find_weight(self, call, run, dy, threads);
     if (!call->grad_in[0])
         return CO_OK;
-    direct_turn_weight(self, call, direct_scratch(call, self->packed_at), turned, threads);
+    direct_turn_weight(self, call, turned, threads);
     direct_multiply(&data);
     return CO_OK;
 }

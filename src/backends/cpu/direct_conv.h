@@ -92,10 +92,11 @@ typedef struct direct {
     direct_pass forward, data, pairs;
     cpu_operand src, back_src, grad_out;
     direct_conv_weight weight;
-    int64_t panel;                             /* floats of a block of packed weights */
-    size_t weight_at, bias_at, copy_at;        /* in scratch, forward */
-    size_t gradient_at, back_copy_at, dy_at;   /* backward: the weight's */
-    size_t packed_at, turned_at, grad_copy_at; /* and the input's */
+    int64_t panel; /* floats of a block of weights */
+    bool keeps;    /* packed weights are in the workspace, for backward, too */
+    size_t weight_at, room_at, bias_at, copy_at;             /* in scratch, forward */
+    size_t gradient_at, back_copy_at, dy_at;                 /* backward: the weight's */
+    size_t packed_at, back_room_at, turned_at, grad_copy_at; /* and the input's */
 } direct;
 
 /* The widest loops for tensors of this type, without AMX. */
@@ -128,6 +129,12 @@ static inline int64_t direct_square(const direct *self)
 static inline bool direct_is_half(const direct *self)
 {
     return self->loops->cell < sizeof(float);
+}
+
+/* Words of so many floats of packed weights. */
+static inline int64_t direct_words(const direct *self, int64_t floats)
+{
+    return direct_is_half(self) ? floats / 2 : floats;
 }
 
 static inline float *direct_scratch(const co_call *call, size_t at)

@@ -262,7 +262,7 @@ static void direct_add_part(direct_pass *out, const co_call *call, const direct_
                                     .x_pixel = image->width};
     direct_join_rows(&part->area);
     part->y_at = (rest[0].at * in[3] + rest[1].at) * lanes;
-    part->w_at = begin * lanes * lanes * out->blocks;
+    part->w_at = begin * lanes * loops->words * out->blocks;
 }
 
 co_status direct_plan_data(direct_pass *out, const co_call *call, const direct_conv_loops *loops)

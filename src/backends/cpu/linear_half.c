@@ -40,6 +40,7 @@ co_status linear_half_plan_with(co_call *call, const direct_conv_loops *loops)
     self->view.in[0] = &self->in;
     self->view.out[0] = &self->out;
     CO_TRY(direct_plan_with(&self->view, loops));
+    call->workspace_bytes = self->view.workspace_bytes;
     used = self->view.scratch_bytes;
     self->out_at = cpu_take_scratch(call, &used, self->out.bytes);
     return CO_OK;
@@ -78,6 +79,7 @@ co_status linear_half_forward(co_call *call, const co_run *run)
     linear_half *self = call->self;
 
     self->view.scratch = call->scratch;
+    self->view.workspace = call->workspace;
     self->in.data = call->in[0]->data;
     self->out.data = (char *)call->scratch + self->out_at;
     CO_TRY(direct_forward(&self->view, run));
@@ -90,6 +92,7 @@ co_status linear_half_backward(co_call *call, const co_run *run)
     linear_half *self = call->self;
 
     self->view.scratch = call->scratch;
+    self->view.workspace = call->workspace;
     self->in.data = call->in[0]->data;
     self->grad_out.data = call->grad_out[0]->data;
     self->grad_in.data = (char *)call->scratch + self->grad_in_at;

@@ -103,7 +103,8 @@ typedef struct direct_conv_loops {
     void (*lines)(float *to, const void *from, const direct_conv_spread *how);
     /* Block `k` of outputs, from the store's format; padding is 0. */
     void (*pack)(float *to, const float *weight, const direct_conv_weight *shape, int64_t k);
-    /* A square of `lanes` input by `lanes` output channels, to output by input. */
+    /* A square of packed weights, `lanes` input by `lanes` output channels, to output by input; of
+       pairs, too. */
     void (*turn)(float *to, const float *from);
     /* Back to the store's format: =, or +=. */
     void (*unpack)(float *weight, const float *from, const direct_conv_weight *shape, int64_t k,

@@ -135,24 +135,6 @@ static void direct_conv_pack(float *to, const float *weight, const direct_conv_w
         direct_conv_pack_rows(to + h, weight, shape, k * block + h);
 }
 
-static void direct_conv_turn(float *to, const float *from)
-{
-    const int64_t block = DIRECT_CONV_BLOCK;
-
-    for (int64_t r = 0; r < block; r += LANES)
-        for (int64_t c = 0; c < block; c += LANES) {
-            vec v[LANES];
-
-            SIMD_UNROLL(16)
-            for (int l = 0; l < LANES; l++)
-                v[l] = simd_load(from + (r + l) * block + c);
-            simd_transpose(v);
-            SIMD_UNROLL(16)
-            for (int l = 0; l < LANES; l++)
-                simd_store(to + (c + l) * block + r, v[l]);
-        }
-}
-
 SIMD_INLINE void direct_conv_store_square(float *to, vec v[LANES], int64_t row, int64_t rows,
                                           int64_t n, bool add)
 {

@@ -33,6 +33,19 @@ SIMD_INLINE vec direct_conv_meet(vec sum, const float *x, vec w)
 {
     return sum + *x * w;
 }
+
+static void direct_conv_turn(float *to, const float *from)
+{
+    vec v[LANES];
+
+    SIMD_UNROLL(16)
+    for (int l = 0; l < LANES; l++)
+        v[l] = simd_load(from + l * LANES);
+    simd_transpose(v);
+    SIMD_UNROLL(16)
+    for (int l = 0; l < LANES; l++)
+        simd_store(to + l * LANES, v[l]);
+}
 #endif
 
 #define DIRECT_CONV_PAIRS (DIRECT_CONV_PIXELS / 2) /* most pixels of a tile of two rows */
