@@ -1,7 +1,7 @@
 /*
  * attention.h - loops for attention: one head of one sample at a time.
  *
- * Of a block of ATTENTION_ROWS queries the products with all keys are in memory at once, so that
+ * Of a block of some queries the products with all keys are in memory at once, so that
  * memory grows with the length of the sequence, and not with its square.
  */
 #ifndef CO_KERNELS_ATTENTION_H
@@ -13,8 +13,6 @@
 
 #include "core/rng.h"
 #include "kernels/levels.h"
-
-#define ATTENTION_ROWS 8
 
 /* `length` positions, heads of `size` numbers. Rows of queries, keys and values begin `in` numbers
    after each other, those of results `out`. */

@@ -13,17 +13,17 @@
 #include "kernels/simd_exp.h"
 #include "kernels/simd_random.h"
 
-#define ROWS ATTENTION_ROWS
-/* Vectors of results beside each other, for each of the rows: as many as registers hold. */
+/* Rows of a tile, whose sums of two vectors each are in registers, and rows of a block. */
 #if LANES == 16 || defined(__aarch64__)
-#define ATTENTION_VECTORS 2
+#define ATTENTION_TILE 8
 #else
-#define ATTENTION_VECTORS 1
+#define ATTENTION_TILE 6
 #endif
+#define ATTENTION_BLOCK (4 * ATTENTION_TILE)
 
-/* A block of rows of a matrix; those behind its end are the last one again. */
+/* Where the numbers of a tile's rows are; those after its end are the last one again. */
 typedef struct attention_rows {
-    const float *row[ROWS];
+    const float *row[ATTENTION_TILE];
 } attention_rows;
 
 static int64_t attention_least(int64_t a, int64_t b)
@@ -31,20 +31,24 @@ static int64_t attention_least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Positions in whole blocks of panels. */
-static int64_t attention_width(int64_t length)
+static int64_t attention_round_up(int64_t n, int64_t to)
 {
-    const int64_t block = LANES * ATTENTION_VECTORS;
-
-    return (length + block - 1) / block * block;
+    return (n + to - 1) / to * to;
 }
 
-/* Packed keys and values, and two blocks of rows; factors of a row, by groups of words. */
+/* Positions in whole pairs of panels. */
+static int64_t attention_width(int64_t length)
+{
+    return attention_round_up(length, 2 * LANES);
+}
+
+/* Packed keys and values, and two blocks of rows, the last of which is read beyond its end; factors
+   of a row, by groups of words. */
 static size_t attention_room(const attention_shape *shape)
 {
     const size_t width = (size_t)attention_width(shape->length);
 
-    return width * (size_t)(2 * shape->size + 2 * ROWS) +
+    return width * (size_t)(2 * shape->size + 2 * ATTENTION_BLOCK) + ATTENTION_TILE +
            (shape->drops ? width + 2 * SIMD_RANDOM_WORDS : 0);
 }
 
@@ -81,135 +85,213 @@ static attention_rows attention_find_rows(const float *from, int64_t step, int64
 {
     attention_rows out;
 
-    for (int64_t r = 0; r < ROWS; r++)
+    for (int64_t r = 0; r < ATTENTION_TILE; r++)
         out.row[r] = from + attention_least(r, n - 1) * step;
     return out;
 }
 
-/* to (ROWS, width)[r][s] = a[r] . position s, for the positions below `end`, in whole blocks. */
-static void attention_products(float *to, const attention_rows *a, const float *panels, int64_t end,
-                               const attention_shape *shape)
+/* Two vectors, or a part of one, for each of n rows: sums over `terms` of
+   number->row[r][i * step] times the vectors at from + i * from_step. */
+typedef struct attention_sums {
+    float *to;
+    int64_t to_step, n;
+    const attention_rows *number;
+    int64_t step;
+    const float *from;
+    int64_t from_step, second; /* from the first vector to the second */
+    int64_t terms;
+    const float *scale; /* of each row's sums; NULL: none */
+    bool add;           /* to what is there */
+} attention_sums;
+
+/* `width` numbers of a row: of two vectors, of one, or fewer. */
+SIMD_INLINE void attention_add_up(const attention_sums *s, int64_t width, const int vectors,
+                                  const bool whole)
 {
-    const int64_t width = attention_width(shape->length), size = shape->size;
+    const attention_rows number = *s->number;
+    const float *from = s->from;
+    vec sum[ATTENTION_TILE][2];
 
-    for (int64_t s = 0; s < end; s += LANES * ATTENTION_VECTORS) {
-        const float *panel = panels + s * size;
-        vec sum[ROWS][ATTENTION_VECTORS] = {{{0}}};
+    SIMD_UNROLL(8)
+    for (int r = 0; r < ATTENTION_TILE; r++)
+        sum[r][0] = sum[r][1] = (vec){0};
+    for (int64_t i = 0, at = 0; i < s->terms; i++, at += s->step, from += s->from_step) {
+        vec x[2];
 
-        for (int64_t d = 0; d < size; d++) {
-            vec x[ATTENTION_VECTORS];
+        SIMD_UNROLL(2)
+        for (int v = 0; v < vectors; v++)
+            x[v] = whole ? simd_load_any(from + v * s->second) : simd_load_some(from, width);
+        SIMD_UNROLL(8) for (int r = 0; r < ATTENTION_TILE; r++)
+        {
+            const vec each = simd_splat_at(number.row[r] + at);
 
             SIMD_UNROLL(2)
-            for (int v = 0; v < ATTENTION_VECTORS; v++)
-                x[v] = simd_load_any(panel + (v * size + d) * LANES);
-            SIMD_UNROLL(8)
-            for (int r = 0; r < ROWS; r++) {
-                SIMD_UNROLL(2)
-                for (int v = 0; v < ATTENTION_VECTORS; v++)
-                    sum[r][v] += x[v] * a->row[r][d];
+            for (int v = 0; v < vectors; v++)
+                sum[r][v] += x[v] * each;
+        }
+    }
+    SIMD_UNROLL(8)
+    for (int r = 0; r < ATTENTION_TILE; r++) {
+        if (r < s->n) {
+            float *to = s->to + r * s->to_step;
+
+            SIMD_UNROLL(2)
+            for (int v = 0; v < vectors; v++, to += LANES) {
+                vec all = sum[r][v];
+
+                if (s->scale)
+                    all *= s->scale[r];
+                if (s->add)
+                    all += whole ? simd_load_any(to) : simd_load_some(to, width);
+                if (whole)
+                    simd_store_any(to, all);
+                else
+                    simd_store_some(to, all, width);
             }
         }
-        SIMD_UNROLL(8)
-        for (int r = 0; r < ROWS; r++) {
-            SIMD_UNROLL(2)
-            for (int v = 0; v < ATTENTION_VECTORS; v++)
-                simd_store_any(to + r * width + s + v * LANES, sum[r][v]);
-        }
     }
 }
 
-/* to[r] = sum over s < end of weight[r][s] times row s of `from`, for n rows. */
-static void attention_mix(float *to, int64_t to_step, const float *weight, const float *from,
-                          int64_t n, int64_t end, const attention_shape *shape)
+/* All numbers of rows of `size`, from rows that are s.from_step after each other. */
+static void attention_add_rows(attention_sums s, int64_t size)
 {
-    const int64_t width = attention_width(shape->length), size = shape->size;
     int64_t d = 0;
 
-    for (; d + LANES <= size; d += LANES) {
-        vec sum[ROWS] = {{0}};
-
-        for (int64_t s = 0; s < end; s++) {
-            const vec x = simd_load_any(from + s * shape->in + d);
-
-            SIMD_UNROLL(8)
-            for (int r = 0; r < ROWS; r++)
-                sum[r] += x * weight[r * width + s];
-        }
-        for (int64_t r = 0; r < n; r++)
-            simd_store_any(to + r * to_step + d, sum[r]);
-    }
-    for (; d < size; d++)
-        for (int64_t r = 0; r < n; r++) {
-            float sum = 0;
-
-            for (int64_t s = 0; s < end; s++)
-                sum += weight[r * width + s] * from[s * shape->in + d];
-            to[r * to_step + d] = sum;
-        }
+    s.second = LANES;
+    for (; d + 2 * LANES <= size; d += 2 * LANES, s.to += 2 * LANES, s.from += 2 * LANES)
+        attention_add_up(&s, 2 * LANES, 2, true);
+    for (; d + LANES <= size; d += LANES, s.to += LANES, s.from += LANES)
+        attention_add_up(&s, LANES, 1, true);
+    if (d < size)
+        attention_add_up(&s, size - d, 1, false);
 }
 
-/* Row s of `to` += sum over r of weight[r][s] a[r], for s < end. */
-static void attention_spread(float *to, const float *weight, const attention_rows *a, int64_t end,
-                             const attention_shape *shape)
+/* The first `seen` products of a row become exponentials of their differences to the maximum,
+   others up to `end` zeros. Returns the logarithm of the sum of exponentials. */
+static float attention_softmax(float *p, float *inverse, int64_t seen, int64_t end, float scale)
 {
-    const int64_t width = attention_width(shape->length), size = shape->size;
-    int64_t d = 0;
-
-    for (; d + LANES <= size; d += LANES) {
-        vec x[ROWS];
-
-        SIMD_UNROLL(8)
-        for (int r = 0; r < ROWS; r++)
-            x[r] = simd_load_any(a->row[r] + d);
-        for (int64_t s = 0; s < end; s++) {
-            float *row = to + s * shape->in + d;
-            vec sum = simd_load_any(row);
-
-            SIMD_UNROLL(8)
-            for (int r = 0; r < ROWS; r++)
-                sum += x[r] * weight[r * width + s];
-            simd_store_any(row, sum);
-        }
-    }
-    for (; d < size; d++)
-        for (int64_t s = 0; s < end; s++)
-            for (int r = 0; r < ROWS; r++)
-                to[s * shape->in + d] += weight[r * width + s] * a->row[r][d];
-}
-
-/* The first `seen` products of a row become weights that add up to 1, others up to `end` zeros;
-   returns the logarithm of the sum of exponentials. */
-static float attention_softmax(float *p, int64_t seen, int64_t end, float scale)
-{
+    const int64_t own = attention_round_up(seen, LANES);
     float most = -INFINITY, sum = 0;
     vec high = simd_splat(-INFINITY), all = {0};
 
-    for (int64_t s = seen; s < end; s++)
+    for (int64_t s = seen; s < own; s++)
         p[s] = -INFINITY;
-    for (int64_t s = 0; s < end; s += LANES) {
+    for (int64_t s = 0; s < own; s += LANES) {
         const vec x = simd_load_any(p + s) * scale;
 
         high = simd_select((ivec)(x > high), x, high);
     }
     for (int l = 0; l < LANES; l++)
         most = high[l] > most ? high[l] : most;
-    for (int64_t s = 0; s < end; s += LANES)
-        simd_store_any(p + s, simd_exp(simd_load_any(p + s) * scale - most));
-    for (int64_t s = seen; s < end; s++)
-        p[s] = 0;
-    for (int64_t s = 0; s < end; s += LANES)
-        all += simd_load_any(p + s);
+    for (int64_t s = 0; s < own; s += LANES) {
+        const vec x = simd_exp(simd_load_any(p + s) * scale - most);
+
+        simd_store_any(p + s, x);
+        all += x;
+    }
     for (int l = 0; l < LANES; l++)
         sum += all[l];
-    for (int64_t s = 0; s < end; s += LANES)
-        simd_store_any(p + s, simd_load_any(p + s) / sum);
+    for (int64_t s = seen; s < end; s++)
+        p[s] = 0;
+    *inverse = 1 / sum;
     return (float)((double)most + log((double)sum));
 }
 
-/* Positions that row t looks at, and that any of the rows before `last` does. */
+/* Positions that row t looks at. */
 static int64_t attention_seen(const attention_shape *shape, int64_t t)
 {
     return shape->causal ? t + 1 : shape->length;
+}
+
+/* Positions that any of the rows of a block looks at, those of a tile of it alone. */
+typedef struct attention_part {
+    int64_t t, n, seen;
+} attention_part;
+
+static attention_part attention_find_part(const attention_shape *shape, int64_t t, int64_t rows,
+                                          int64_t end)
+{
+    const int64_t n = attention_least(rows, end - t);
+
+    return (attention_part){t, n, attention_seen(shape, t + n - 1)};
+}
+
+/* to (block, width)[r][s] = the product of row t + r of `from`, whose rows are `step` numbers after
+   each other, with position s: for those that a tile looks at, in whole pairs of panels. */
+static void attention_products(float *to, const float *from, int64_t step, const float *panels,
+                               const attention_part *block, const attention_shape *shape)
+{
+    const int64_t width = attention_width(shape->length), last = block->t + block->n;
+
+    for (int64_t s = 0; s < block->seen; s += 2 * LANES)
+        for (int64_t t = block->t; t < last; t += ATTENTION_TILE) {
+            const attention_part tile = attention_find_part(shape, t, ATTENTION_TILE, last);
+            const attention_rows number = attention_find_rows(from + t * step, step, tile.n);
+
+            if (s < tile.seen)
+                attention_add_up(&(attention_sums){.to = to + (t - block->t) * width + s,
+                                                   .to_step = width,
+                                                   .n = tile.n,
+                                                   .number = &number,
+                                                   .step = 1,
+                                                   .from = panels + s * shape->size,
+                                                   .from_step = LANES,
+                                                   .second = shape->size * LANES,
+                                                   .terms = shape->size},
+                                 2 * LANES, 2, true);
+        }
+}
+
+/* Rows of `to`, `step` after each other: sums over the positions that a row looks at of
+   weight[r][s] scale[r] times row s of `from`. */
+static void attention_mix(float *to, int64_t step, const float *weight, const float *scale,
+                          const float *from, const attention_part *block,
+                          const attention_shape *shape)
+{
+    const int64_t width = attention_width(shape->length), last = block->t + block->n;
+
+    for (int64_t t = block->t; t < last; t += ATTENTION_TILE) {
+        const attention_part tile = attention_find_part(shape, t, ATTENTION_TILE, last);
+        const int64_t r = t - block->t;
+        const attention_rows number = attention_find_rows(weight + r * width, width, tile.n);
+
+        attention_add_rows((attention_sums){.to = to + t * step,
+                                            .to_step = step,
+                                            .n = tile.n,
+                                            .number = &number,
+                                            .step = 1,
+                                            .from = from,
+                                            .from_step = shape->in,
+                                            .terms = tile.seen,
+                                            .scale = scale ? scale + r : NULL},
+                           shape->size);
+    }
+}
+
+/* Row s of `to` += the sum over r of weight[r][s] times row t + r of `from`, whose rows are `step`
+   numbers after each other. */
+static void attention_spread(float *to, const float *weight, const float *from, int64_t step,
+                             const attention_part *block, const attention_shape *shape)
+{
+    const int64_t width = attention_width(shape->length);
+
+    for (int64_t s = 0; s < block->seen; s += ATTENTION_TILE) {
+        /* Rows before position s do not look at it. */
+        const int64_t r = shape->causal && s > block->t ? s - block->t : 0;
+        const attention_rows number =
+            attention_find_rows(weight + r * width + s, 1, ATTENTION_TILE);
+
+        attention_add_rows((attention_sums){.to = to + s * shape->in,
+                                            .to_step = shape->in,
+                                            .n = attention_least(ATTENTION_TILE, block->seen - s),
+                                            .number = &number,
+                                            .step = width,
+                                            .from = from + (block->t + r) * step,
+                                            .from_step = step,
+                                            .terms = block->n - r,
+                                            .add = true},
+                           shape->size);
+    }
 }
 
 /* By what the first `n` weights of row t are multiplied. A block of words may begin in the row
@@ -244,23 +326,27 @@ static void attention_forward(float *y, float *norm, const attention_head *x,
                               const attention_shape *shape)
 {
     const int64_t width = attention_width(shape->length);
-    float *keys = room, *p = keys + 2 * width * shape->size, *factors = p + 2 * ROWS * width;
+    float *keys = room, *p = keys + 2 * width * shape->size;
+    float *factors = p + 2 * ATTENTION_BLOCK * width + ATTENTION_TILE;
 
     attention_pack(keys, x->k, shape);
-    for (int64_t t = 0; t < shape->length; t += ROWS) {
-        const int64_t n = attention_least(ROWS, shape->length - t);
-        const int64_t seen = attention_seen(shape, t + n - 1), end = attention_width(seen);
-        const attention_rows q = attention_find_rows(x->q + t * shape->in, shape->in, n);
+    for (int64_t t = 0; t < shape->length; t += ATTENTION_BLOCK) {
+        const attention_part block = attention_find_part(shape, t, ATTENTION_BLOCK, shape->length);
+        const int64_t end = attention_width(block.seen);
+        float inverse[ATTENTION_BLOCK];
 
-        attention_products(p, &q, keys, end, shape);
-        for (int64_t r = 0; r < n; r++) {
-            norm[t + r] =
-                attention_softmax(p + r * width, attention_seen(shape, t + r), end, shape->scale);
+        attention_products(p, x->q, shape->in, keys, &block, shape);
+        for (int64_t r = 0; r < block.n; r++) {
+            const int64_t own = attention_seen(shape, t + r);
+
+            norm[t + r] = attention_softmax(p + r * width, inverse + r, own, end, shape->scale);
             if (shape->drops)
-                attention_drop(p + r * width, attention_draw(factors, dropout, t + r, end, shape),
-                               end);
+                attention_drop(
+                    p + r * width,
+                    attention_draw(factors, dropout, t + r, attention_round_up(own, LANES), shape),
+                    own);
         }
-        attention_mix(y + t * shape->out, shape->out, p, x->v, n, seen, shape);
+        attention_mix(y, shape->out, p, inverse, x->v, &block, shape);
     }
 }
 
@@ -312,38 +398,33 @@ static void attention_backward(const attention_head *dx, const attention_head *x
 {
     const int64_t width = attention_width(shape->length);
     float *keys = room, *values = keys + width * shape->size;
-    float *p = values + width * shape->size, *dp = p + ROWS * width, *factors = dp + ROWS * width;
+    float *p = values + width * shape->size, *dp = p + ATTENTION_BLOCK * width;
+    float *factors = dp + ATTENTION_BLOCK * width + ATTENTION_TILE;
 
     attention_pack(keys, x->k, shape);
     attention_pack(values, x->v, shape);
-    for (int64_t t = 0; t < shape->length; t += ROWS) {
-        const int64_t n = attention_least(ROWS, shape->length - t);
-        const int64_t seen = attention_seen(shape, t + n - 1), end = attention_width(seen);
-        const attention_rows q = attention_find_rows(x->q + t * shape->in, shape->in, n);
-        const attention_rows g = attention_find_rows(dy + t * shape->out, shape->out, n);
+    for (int64_t t = 0; t < shape->length; t += ATTENTION_BLOCK) {
+        const attention_part block = attention_find_part(shape, t, ATTENTION_BLOCK, shape->length);
+        const int64_t end = attention_width(block.seen);
 
-        attention_products(p, &q, keys, end, shape);
-        attention_products(dp, &g, values, end, shape);
-        for (int64_t r = 0; r < n; r++) {
+        attention_products(p, x->q, shape->in, keys, &block, shape);
+        attention_products(dp, dy, shape->out, values, &block, shape);
+        for (int64_t r = 0; r < block.n; r++) {
             const int64_t at = (t + r) * shape->out, own = attention_seen(shape, t + r);
             const float mean = attention_dot(y + at, dy + at, shape->size);
 
             if (shape->drops)
                 attention_weigh_dropped(
                     p + r * width, dp + r * width,
-                    attention_draw(factors, dropout, t + r, attention_width(own), shape),
+                    attention_draw(factors, dropout, t + r, attention_round_up(own, LANES), shape),
                     norm[t + r], mean, own, end, shape->scale);
             else
                 attention_weigh(p + r * width, dp + r * width, norm[t + r], mean, own, end,
                                 shape->scale);
         }
-        for (int64_t r = n; r < ROWS; r++) {
-            memset(p + r * width, 0, (size_t)end * sizeof(*p));
-            memset(dp + r * width, 0, (size_t)end * sizeof(*dp));
-        }
-        attention_mix(dx->q + t * shape->in, shape->in, dp, x->k, n, seen, shape);
-        attention_spread(dx->k, dp, &q, seen, shape);
-        attention_spread(dx->v, p, &g, seen, shape);
+        attention_mix(dx->q, shape->in, dp, NULL, x->k, &block, shape);
+        attention_spread(dx->k, dp, x->q, shape->in, &block, shape);
+        attention_spread(dx->v, p, dy, shape->out, &block, shape);
     }
 }
 
@@ -372,11 +453,14 @@ static void attention_decode(float *y, const attention_head *x, int64_t seen, fl
                              const attention_shape *shape)
 {
     const int64_t size = shape->size, step = shape->in;
+    float inverse;
     int64_t d = 0;
 
     for (int64_t s = 0; s < seen; s++)
         p[s] = attention_dot(x->q, x->k + s * step, size);
-    (void)attention_softmax(p, seen, attention_width(seen), shape->scale);
+    (void)attention_softmax(p, &inverse, seen, seen, shape->scale);
+    for (int64_t s = 0; s < seen; s++)
+        p[s] *= inverse;
     for (; d + ATTENTION_RUN * LANES <= size; d += ATTENTION_RUN * LANES)
         attention_mix_run(y + d, p, x->v + d, ATTENTION_RUN, seen, step);
     for (; d + LANES <= size; d += LANES)

@@ -125,11 +125,26 @@ static void gemm_multiply(const gemm_rows *y, const gemm_rows *x, const gemm_row
 
 /* --- sums of rows --- */
 
+/* Rows of one vector, of which the next overwrites what is beyond `width`. */
+static void gemm_pack_narrow(float *to, int64_t width, const gemm_rows *from, int64_t columns)
+{
+    for (int64_t l = 0; l < from->n; l++, to += width) {
+        const float *row = from->at + l * from->step;
+
+        __builtin_prefetch(row + 2 * LANES, 0, 2);
+        simd_store_any(to, simd_load_some(row, columns));
+    }
+}
+
 /* Prefetches the rows of the panel to the right: each is on another page. */
 static void gemm_pack(float *to, int64_t width, const gemm_rows *from, int64_t columns)
 {
     const int64_t first = columns < LANES ? columns : LANES, second = columns - first;
 
+    if (width <= LANES) {
+        gemm_pack_narrow(to, width, from, columns);
+        return;
+    }
     for (int64_t l = 0; l < from->n; l++, to += width) {
         const float *row = from->at + l * from->step;
 
@@ -180,6 +195,7 @@ SIMD_INLINE void gemm_add_tile(const gemm_rows *to, int64_t columns, const float
         __builtin_prefetch(to->at + p * to->step, 1);
         __builtin_prefetch(to->at + p * to->step + LANES, 1);
     }
+    SIMD_UNROLL(4)
     for (int64_t i = 0; i < l; i++, number += rows, panel += 2 * LANES) {
         const vec a = simd_load(panel), b = simd_load(panel + LANES);
 
@@ -258,7 +274,8 @@ static void gemm_sum(float *sum, int64_t n, const float *number, int64_t l)
 
         for (; k + 4 <= l; k += 4, from += 4 * n)
             SIMD_UNROLL(4)
-            for (int p = 0; p < 4; p++) part[p] += simd_load_some(from + p * n, some);
+        for (int p = 0; p < 4; p++)
+            part[p] += simd_load_some(from + p * n, some);
         for (; k < l; k++, from += n)
             part[0] += simd_load_some(from, some);
         simd_store_some(sum + i, (part[0] + part[1]) + (part[2] + part[3]), some);
