@@ -200,6 +200,91 @@ class Gpt2(nn.Module):
         return F.linear(x, self.wte.weight).transpose(1, 2)
 
 
+class LlamaBlock(nn.Module):
+    def __init__(self, width, hidden, heads, kv_heads):
+        super().__init__()
+        self.heads, self.kv_heads = heads, kv_heads
+        shared = width // heads * kv_heads
+        self.norm_1, self.norm_2 = nn.RMSNorm(width, eps=1e-6), nn.RMSNorm(width, eps=1e-6)
+        self.q, self.o = (nn.Linear(width, width, bias=False) for _ in range(2))
+        self.k, self.v = (nn.Linear(width, shared, bias=False) for _ in range(2))
+        self.gate, self.up = (nn.Linear(width, hidden, bias=False) for _ in range(2))
+        self.down = nn.Linear(hidden, width, bias=False)
+
+    def forward(self, x, turn):
+        h = self.norm_1(x)
+        q, k, v = (part(h).unflatten(2, (n, -1)).transpose(1, 2)
+                   for part, n in ((self.q, self.heads), (self.k, self.kv_heads),
+                                   (self.v, self.kv_heads)))
+        # Repeated, as scaled_dot_product_attention with enable_gqa makes a matrix of all pairs.
+        k, v = (part.repeat_interleave(self.heads // self.kv_heads, 1) for part in (turn(k), v))
+        y = F.scaled_dot_product_attention(turn(q), k, v, is_causal=True)
+        x = x + self.o(y.transpose(1, 2).flatten(2))
+        h = self.norm_2(x)
+        return x + self.down(F.silu(self.gate(h)) * self.up(h))
+
+
+class Llama(nn.Module):
+    """LLaMA with its own last layer; logits (samples, vocab, context)."""
+
+    def __init__(self, layers, heads, kv_heads, width, hidden, context, vocab, theta=10000.0):
+        super().__init__()
+        self.embed = nn.Embedding(vocab, width)
+        self.h = nn.ModuleList([LlamaBlock(width, hidden, heads, kv_heads) for _ in range(layers)])
+        self.norm, self.head = nn.RMSNorm(width, eps=1e-6), nn.Linear(width, vocab, bias=False)
+        half = width // heads // 2
+        angle = torch.arange(context)[:, None] * theta ** (-torch.arange(half) / half)
+        self.register_buffer("cos", angle.cos())
+        self.register_buffer("sin", angle.sin())
+        for weight in self.parameters():
+            if weight.dim() == 2:
+                nn.init.normal_(weight, std=0.02)
+
+    def turn(self, x):
+        a, b = x.chunk(2, -1)
+        return torch.cat([a * self.cos - b * self.sin, b * self.cos + a * self.sin], -1)
+
+    def forward(self, token):
+        x = self.embed(token)
+        for block in self.h:
+            x = block(x, self.turn)
+        return self.head(self.norm(x)).transpose(1, 2)
+
+
+class VitBlock(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.ln_1, self.ln_2 = nn.LayerNorm(width, eps=1e-6), nn.LayerNorm(width, eps=1e-6)
+        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(),
+                                 nn.Linear(4 * width, width))
+
+    def forward(self, x):
+        n, t, width = x.shape
+        q, k, v = self.qkv(self.ln_1(x)).view(n, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v)
+        x = x + self.proj(y.transpose(1, 2).reshape(n, t, width))
+        return x + self.mlp(self.ln_2(x))
+
+
+class Vit(nn.Module):
+    """As torchvision's VisionTransformer, for images of 224x224."""
+
+    def __init__(self, layers, heads, width, patch, classes):
+        super().__init__()
+        self.conv_proj = nn.Conv2d(3, width, patch, patch)
+        self.class_token = nn.Parameter(torch.zeros(1, 1, width))
+        self.pos = nn.Parameter(0.02 * torch.randn(1, (224 // patch) ** 2 + 1, width))
+        self.h = nn.Sequential(*[VitBlock(width, heads) for _ in range(layers)])
+        self.ln, self.head = nn.LayerNorm(width, eps=1e-6), nn.Linear(width, classes)
+
+    def forward(self, x):
+        x = self.conv_proj(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.class_token.expand(len(x), -1, -1), x], 1) + self.pos
+        return self.head(self.ln(self.h(x))[:, 0])
+
+
 # name: (network, shape of a sample, classes, parameters)
 NETS = {
     "mnist-net": (MnistNet, (1, 28, 28), 10, 21840),
@@ -215,10 +300,12 @@ NETS = {
     "resnet18-cifar": (lambda: resnet((2, 2, 2, 2), False, 10, True), (3, 32, 32), 10, 11173962),
     "resnet18": (lambda: resnet((2, 2, 2, 2), False, 1000), (3, 224, 224), 1000, 11689512),
     "resnet50": (lambda: resnet((3, 4, 6, 3), True, 1000), (3, 224, 224), 1000, 25557032),
+    "vit-s16": (lambda: Vit(12, 6, 384, 16, 1000), (3, 224, 224), 1000, 22050664),
     # Sequences of tokens: the shape is their context.
     "gpt2-char": (lambda: Gpt2(4, 4, 128, 64, 128), (64,), 128, 817920),
     "gpt2-small": (lambda: Gpt2(6, 6, 384, 256, 128), (256,), 128, 10795008),
     "gpt2-124m": (lambda: Gpt2(12, 12, 768, 512, 50257), (512,), 50257, 124046592),
+    "llama-small": (lambda: Llama(6, 6, 2, 384, 1024, 256, 128), (256,), 128, 9540480),
 }
 
 
@@ -232,7 +319,7 @@ def make(name):
 
 def max_norm(name):
     """What the norm of the gradient is clipped at; None: not."""
-    return 1.0 if name.startswith("gpt2") else None
+    return 1.0 if name.startswith(("gpt2", "llama", "vit")) else None
 
 
 def optimizer(name, parameters):
@@ -247,6 +334,8 @@ def optimizer(name, parameters):
         "gpt2-char": (torch.optim.AdamW, dict(lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)),
         "gpt2-small": (torch.optim.AdamW, dict(lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)),
         "gpt2-124m": (torch.optim.AdamW, dict(lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1)),
+        "llama-small": (torch.optim.AdamW, dict(lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)),
+        "vit-s16": (torch.optim.AdamW, dict(lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)),
         "resnet9": (torch.optim.Adam, dict(lr=0.001, weight_decay=0.001)),
     }.get(name, (torch.optim.SGD, dict(lr=0.1, momentum=0.9, weight_decay=1e-4)))
     parameters = list(parameters)

@@ -113,10 +113,10 @@ static void assert_not_on_ref(const char *path, const char *data, const char *pr
 /* Those of the benchmarks in bf16, where a layer runs in fp32 if no kernel takes it in bf16. */
 static void configs_run_no_layer_on_reference_kernels(void **state)
 {
-    static const char *const bench[] = {"alexnet",   "lenet5",   "mnist-example",  "mnist-net",
-                                        "psgd-cnn",  "resnet18", "resnet18-cifar", "resnet50",
-                                        "resnet9",   "vgg11",    "resnet9-wide",   "gpt2-char",
-                                        "gpt2-small"};
+    static const char *const bench[] = {"alexnet",    "lenet5",     "mnist-example",  "mnist-net",
+                                        "psgd-cnn",   "resnet18",   "resnet18-cifar", "resnet50",
+                                        "resnet9",    "vgg11",      "resnet9-wide",   "gpt2-char",
+                                        "gpt2-small", "llama-small"};
     char path[4096];
 
     (void)state;
