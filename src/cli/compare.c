@@ -13,6 +13,7 @@
 #include "core/plural.h"
 #include "core/text.h"
 
+#define COMPARE_PAGE         "report.html"
 #define COMPARE_PLOT_SECONDS 120 /* gnuplot's time limit */
 
 static const cli_argument compare_arguments[] = {
@@ -105,8 +106,12 @@ static co_status compare_status(const compare_plan *plan)
 static co_status compare_report(compare_plan *plan, const co_child_guard *guard,
                                 const compare_options *options, bool plots)
 {
+    char page[4352];
+
     co_report_relate(&plan->report);
     CO_TRY(co_report_write_tables(plan->dir, &plan->report));
+    snprintf(page, sizeof(page), "%s/" COMPARE_PAGE, plan->dir);
+    CO_TRY(co_report_write_page(page, &plan->report));
     if (!options->quiet) {
         printf("\n");
         co_report_print(stdout, &plan->report);
@@ -115,8 +120,8 @@ static co_status compare_report(compare_plan *plan, const co_child_guard *guard,
     if (plots)
         CO_TRY(compare_plot(plan, guard, options));
     if (!options->quiet)
-        printf("results: %s (table.txt, table.csv, table.json%s)\n", CO_SHOW(plan->dir),
-               plots ? ", " CO_REPORT_SCRIPT " and its plots" : "");
+        printf("results: %s (" COMPARE_PAGE ", table.txt, table.csv, table.json%s)\n",
+               CO_SHOW(plan->dir), plots ? ", " CO_REPORT_SCRIPT " and its plots" : "");
     return CO_OK;
 }
 
@@ -177,7 +182,10 @@ const co_command co_command_compare = {
         "cell that fails does not stop the others; the table says why it failed, and the exit\n"
         "code is 1. After Ctrl-C, --resume continues where it was.\n"
         "\n"
-        "The folder gets table.txt, table.csv and table.json, and through gnuplot, where that is\n"
+        "The folder gets report.html, one file to open in a browser: speedup and accuracy over\n"
+        "ranks, T_comp and T_sync, what each strategy costs, and the runs as `cohort report` "
+        "shows\n"
+        "them. Besides table.txt, table.csv and table.json, and through gnuplot, where that is\n"
         "installed, as PNG and SVG: speedup, accuracy, loss, accuracy-time, loss-time and bytes.\n"
         "plots.gp is the script that draws them. With --seeds the table has means and standard\n"
         "deviations, and the plots show min and max. Speedup is that of training time,\n"

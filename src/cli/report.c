@@ -37,7 +37,7 @@ static co_status report_add(json_t *runs, const char *dir, const report_options 
 {
     json_t *run;
 
-    CO_TRY(co_page_run(&run, dir));
+    CO_TRY(co_page_run(&run, dir, CO_PAGE_MAX_POINTS));
     if (json_array_append_new(runs, run) != 0)
         return co_fail(CO_E_NOMEM, "out of memory");
     return cli_report_measure(run, dir, (size_t)o->samples, &o->set);
@@ -58,7 +58,7 @@ static co_status report_run(const void *options, int n, const char *const *argum
         machine_cpu_name(cpu, sizeof(cpu));
         snprintf(machine, sizeof(machine), "%s, %d cores", cpu[0] ? CO_SHOW(cpu) : "unknown",
                  machine_cores());
-        st = co_page_write(o->output, runs, machine);
+        st = co_page_write(o->output, runs, machine, NULL);
     }
     json_decref(runs);
     if (st == CO_OK && !o->quiet)

@@ -25,7 +25,7 @@ void co_cell_init(co_cell *cell, const char *strategy, int ranks, const char *di
     cell->train_seconds = cell->samples_per_second = NAN;
     cell->test_accuracy = cell->test_loss = NAN;
     cell->compute_seconds = cell->sync_seconds = cell->bytes_sent = NAN;
-    cell->speedup = cell->predicted = cell->batch = cell->epochs = NAN;
+    cell->speedup = cell->predicted = cell->batch = cell->epochs = cell->steps = NAN;
     for (int i = 0; i < CO_METRICS_MAX; i++)
         cell->metric[i] = NAN;
 }
@@ -96,6 +96,7 @@ static co_status cell_read_summary(co_cell *cell)
     cell->test_loss = cell_number(object, "test_loss");
     cell_metrics(cell->metric, cell, object);
     cell->bytes_sent = cell_number(object, "bytes_sent");
+    cell->steps = cell_number(object, "steps");
     cell->batch = cell_number(object, "batch");
     cell->epochs = cell_number(object, "epochs");
     cell_text(cell->model, sizeof(cell->model), object, "model");

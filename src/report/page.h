@@ -17,11 +17,13 @@
    of each span. */
 #define CO_PAGE_MAX_POINTS 10000
 
-/* What a run directory holds, as the page's script reads it; the caller's. CO_E_DATA: it is no run
-   directory, or a file of it is damaged. */
-co_status co_page_run(json_t **out, const char *dir);
-/* Write the page of an array of such runs. `machine` may be NULL. */
-co_status co_page_write(const char *path, const json_t *runs, const char *machine);
+/* What a run directory holds, as the page's script reads it, with at most so many points of a
+   curve; the caller's. CO_E_DATA: it is no run directory, or a file of it is damaged. */
+co_status co_page_run(json_t **out, const char *dir, size_t most);
+/* Write the page of an array of such runs. `machine` may be NULL; `compare`: how they compare, for
+   the page of a comparison, or NULL. */
+co_status co_page_write(const char *path, const json_t *runs, const char *machine,
+                        const json_t *compare);
 
 /* A run directory that is read again and again, each time what is new of it; `most`: points of a
    curve. */

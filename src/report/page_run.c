@@ -425,7 +425,7 @@ co_status co_page_source_open(co_page_source **out, const char *dir, size_t most
     return CO_OK;
 }
 
-co_status co_page_run(json_t **out, const char *dir)
+co_status co_page_run(json_t **out, const char *dir, size_t most)
 {
     co_page_source *s = NULL;
     co_status st = co_page_source_open(&s, dir, 0);
@@ -436,8 +436,8 @@ co_status co_page_run(json_t **out, const char *dir)
     if (st == CO_OK)
         st = page_update(s, true);
     if (st == CO_OK) {
-        co_page_table_thin(&s->events.steps, CO_PAGE_MAX_POINTS, CO_PAGE_LOSS);
-        co_page_table_thin(&s->events.epochs, CO_PAGE_MAX_POINTS, 0);
+        co_page_table_thin(&s->events.steps, most, CO_PAGE_LOSS);
+        co_page_table_thin(&s->events.epochs, most, 0);
         st = co_page_source_json(out, s);
     }
     co_page_source_close(s);

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include <jansson.h>
+
 #include <cohort/status.h>
 
 #include "metrics/metrics.h"
@@ -38,9 +40,10 @@ typedef struct co_cell {
     double metric[CO_METRICS_MAX];        /* of the test split */
     double compute_seconds, sync_seconds; /* of rank 0: T_comp and T_sync of the whole run */
     double bytes_sent;                    /* by rank 0 */
-    double speedup, predicted;            /* over one rank; see co_report_relate */
-    double batch, epochs;                 /* global; planned */
-    char model[48], dataset[48];          /* names; "" if unknown */
+    double steps;
+    double speedup, predicted;   /* over one rank; see co_report_relate */
+    double batch, epochs;        /* global; planned */
+    char model[48], dataset[48]; /* names; "" if unknown */
     size_t n_point;
     co_cell_point *point; /* owned; one per epoch */
 } co_cell;
@@ -81,6 +84,9 @@ typedef enum co_figure {
     CO_FIGURE_TEST_ACCURACY,
     CO_FIGURE_TEST_LOSS,
     CO_FIGURE_BYTES_SENT,
+    CO_FIGURE_COMPUTE_SECONDS,
+    CO_FIGURE_SYNC_SECONDS,
+    CO_FIGURE_STEPS,
     CO_FIGURES /* followed by the report's metrics */
 } co_figure;
 
@@ -110,6 +116,12 @@ size_t co_report_strategy_end(const co_report *report, size_t begin);
 void co_report_print(FILE *out, const co_report *report);
 /* Write table.txt, table.csv and table.json to `dir`. */
 co_status co_report_write_tables(const char *dir, const co_report *report);
+/* Statistics over the seeds of each strategy and number of ranks, an array of objects; NULL: out of
+   memory. The caller's. */
+json_t *co_report_groups(const co_report *report);
+/* Write the page of a comparison: speedup, accuracy, what each strategy costs, and the runs of the
+   cells that are done, as in the page of `cohort report`. */
+co_status co_report_write_page(const char *path, const co_report *report);
 
 /* File name of the gnuplot script. */
 #define CO_REPORT_SCRIPT "plots.gp"

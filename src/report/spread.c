@@ -21,6 +21,9 @@ const char *co_figure_name(char *out, size_t size, const co_report *report, co_f
         [CO_FIGURE_TEST_ACCURACY] = "test_accuracy",
         [CO_FIGURE_TEST_LOSS] = "test_loss",
         [CO_FIGURE_BYTES_SENT] = "bytes_sent",
+        [CO_FIGURE_COMPUTE_SECONDS] = "compute_seconds",
+        [CO_FIGURE_SYNC_SECONDS] = "sync_seconds",
+        [CO_FIGURE_STEPS] = "steps",
     };
 
     if (figure < CO_FIGURES)
@@ -47,6 +50,12 @@ double co_figure_of(const co_cell *cell, co_figure figure)
         return cell->test_loss;
     case CO_FIGURE_BYTES_SENT:
         return cell->bytes_sent;
+    case CO_FIGURE_COMPUTE_SECONDS:
+        return cell->compute_seconds;
+    case CO_FIGURE_SYNC_SECONDS:
+        return cell->sync_seconds;
+    case CO_FIGURE_STEPS:
+        return cell->steps;
     default:
         return cell->metric[figure - CO_FIGURES];
     }

@@ -133,8 +133,7 @@ static int table_json_spread(json_t *object, const char *name, const co_spread *
     return json_object_set_new(object, name, value) | bad;
 }
 
-/* Statistics over the seeds of each strategy and number of ranks. */
-static int table_json_groups(json_t *object, const co_report *report)
+json_t *co_report_groups(const co_report *report)
 {
     json_t *groups = json_array();
     int bad = 0;
@@ -153,7 +152,10 @@ static int table_json_groups(json_t *object, const co_report *report)
         }
         bad |= json_array_append_new(groups, group);
     }
-    return json_object_set_new(object, "groups", groups) | bad;
+    if (!bad)
+        return groups;
+    json_decref(groups);
+    return NULL;
 }
 
 static int table_put_json(FILE *out, const co_report *report)
@@ -165,7 +167,7 @@ static int table_put_json(FILE *out, const co_report *report)
         bad |= table_json_cell(cells, &report->cell[i]);
     bad |= json_object_set_new(object, "cells", cells);
     if (report->n_seed)
-        bad |= table_json_groups(object, report);
+        bad |= json_object_set_new(object, "groups", co_report_groups(report));
     if (!bad)
         /* A failed write sets the stream's error flag, which the commit checks. */
         (void)json_dumpf(object, out, JSON_INDENT(2) | JSON_STYLE);

@@ -1,4 +1,4 @@
-// report.js - draws the page of `cohort report` from the JSON in it: charts as SVG, tables, and what
+// report.js - draws the page of `cohort report`, and of `cohort compare`, from the JSON in it: charts as SVG, tables, and what
 // a keyboard and a screen reader need of them. Nothing is fetched; but where `cohort watch` serves the page
 // it asks for what is new, and draws that.
 "use strict";
@@ -51,8 +51,8 @@
     for (; v >= 1024 && unit + 1 < units.length; unit++) v /= 1024;
     return number(v, unit ? 1 : 0) + " " + units[unit];
   }
-  const colour = (i) => `var(--c${i % 8})`;
-  const dash = (i) => ["", "6 3", "2 3", "8 3 2 3"][Math.floor(i / 8) % 4];
+  const colour = (i) => (typeof i === "string" ? `var(--${i})` : `var(--c${i % 8})`);
+  const dash = (i) => (typeof i === "string" ? "2 4" : ["", "6 3", "2 3", "8 3 2 3"][Math.floor(i / 8) % 4]);
   function key(i) {
     const mark = el("span", { class: "key", "aria-hidden": "true" });
     mark.style.background = colour(i);
@@ -114,7 +114,8 @@
   function tick(v, step) {
     if (Math.abs(v) >= 1e6) return v / 1e6 + "M";
     if (Math.abs(v) >= 1e4) return v / 1e3 + "k";
-    if (v !== 0 && Math.abs(step) < 1e-4) return v.toExponential(0);
+    if (v !== 0 && Math.abs(step) < 1e-4)
+      return Math.abs(v) < 1e-3 ? v.toExponential(0) : v.toFixed(Math.min(12, Math.ceil(-Math.log10(step))));
     return String(Number(v.toPrecision(6)));
   }
   const axes = { step: "step", wall_seconds: "seconds since the start", epoch: "epoch" };
@@ -164,6 +165,8 @@
     return Math.abs((x[low] ?? Infinity) - v) <= Math.abs((x[high] ?? Infinity) - v) ? low : high;
   }
 
+  // A source is a column of a run's table, by the axis that is chosen, or has x and y of its own, as `options.axis`
+  // names them: with `low` and `high` bars, where it has those.
   function chart(id, title, sources, options = {}) {
     const output = el("output", { "aria-live": "off" });
     const picture = svg("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, tabindex: "0", role: "img", id });
@@ -174,8 +177,8 @@
 
     function load() {
       lines = sources.filter((s) => !hidden.has(s.run)).map((s) => {
-        const x = axisOf(s.table);
-        return { run: s.run, dashed: s.dashed, label: s.label, x, y: options.smooth ? smoothed(s.table[s.column], view.smooth) : s.table[s.column] };
+        const y = s.y ?? s.table[s.column];
+        return { ...s, name: s.name ?? runs[s.run].name, hue: s.hue ?? s.run, x: s.x ?? axisOf(s.table), y: options.smooth ? smoothed(y, view.smooth) : y };
       });
       let from = Infinity, to = -Infinity;
       for (const l of lines)
@@ -188,9 +191,10 @@
       const picked = lines.map((l) => thin(l.x, l.y, from, to, WIDTH - LEFT - RIGHT));
       let low = Infinity, high = -Infinity;
       lines.forEach((l, k) => picked[k].forEach((i) => {
-        if (l.y[i] < low) low = l.y[i];
-        if (l.y[i] > high) high = l.y[i];
+        low = Math.min(low, l.y[i], l.low?.[i] ?? Infinity);
+        high = Math.max(high, l.y[i], l.high?.[i] ?? -Infinity);
       }));
+      if (options.zero && low > 0) low = 0;
       if (!(low <= high)) { low = 0; high = 1; }
       if (low === high) { const by = Math.abs(low) * 0.1 || 0.5; low -= by; high += by; }
       const room = (high - low) * 0.05;
@@ -199,23 +203,26 @@
       scaleX = (v) => LEFT + (v - from) / (to - from) * (WIDTH - LEFT - RIGHT);
       scaleY = (v) => HEIGHT - BOTTOM - (v - low) / (high - low) * (HEIGHT - TOP - BOTTOM);
       picture.replaceChildren();
-      const ys = ticks(low, high, 5), xs = ticks(from, to, 6);
+      const ys = ticks(low, high, 5), xs = options.at?.filter((v) => v >= from && v <= to) ?? ticks(from, to, 6);
       for (const v of ys) {
         picture.append(svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: scaleY(v), y2: scaleY(v) }));
         picture.append(svg("text", { x: LEFT - 6, y: scaleY(v) + 4, "text-anchor": "end" }, tick(v, ys[1] - ys[0])));
       }
       for (const v of xs)
         picture.append(svg("text", { x: scaleX(v), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, tick(v, xs[1] - xs[0])));
-      picture.append(svg("text", { x: WIDTH - RIGHT, y: HEIGHT - 3, "text-anchor": "end" }, axes[view.axis]));
+      picture.append(svg("text", { x: WIDTH - RIGHT, y: HEIGHT - 3, "text-anchor": "end" }, axis()));
       lines.forEach((l, k) => {
         const path = picked[k].map((i) => scaleX(l.x[i]).toFixed(1) + "," + scaleY(l.y[i]).toFixed(1));
-        if (path.length <= 30) // few enough to be seen one by one
+        if (l.low)
+          for (const i of picked[k])
+            picture.append(svg("line", { class: "error", x1: scaleX(l.x[i]), x2: scaleX(l.x[i]), y1: scaleY(l.low[i]), y2: scaleY(l.high[i]), style: `stroke: ${colour(l.hue)}` }));
+        if (path.length <= 30 && typeof l.hue !== "string") // few enough to be seen one by one
           for (const point of path) {
             const [cx, cy] = point.split(",");
-            picture.append(svg("circle", { cx, cy, r: 3, style: `fill: ${colour(l.run)}` }));
+            picture.append(svg("circle", { cx, cy, r: 3, style: `fill: ${colour(l.hue)}` }));
           }
-        picture.append(svg("polyline", { class: "curve", points: path.join(" "), "data-run": runs[l.run].name, "data-points": l.x.length,
-          "data-last": l.y[l.y.length - 1], style: `stroke: ${colour(l.run)}`, "stroke-dasharray": l.dashed ? "5 4" : dash(l.run) }));
+        picture.append(svg("polyline", { class: "curve", points: path.join(" "), "data-run": l.name, "data-points": l.x.length,
+          "data-last": l.y[l.y.length - 1], "data-label": l.label ?? "", style: `stroke: ${colour(l.hue)}`, "stroke-dasharray": l.dashed ? "5 4" : dash(l.hue) }));
       });
       if (state.span)
         picture.append(svg("rect", { class: "span", x: Math.min(...state.span), y: TOP, width: Math.abs(state.span[1] - state.span[0]), height: HEIGHT - TOP - BOTTOM }));
@@ -226,10 +233,12 @@
       const parts = lines.map((l) => {
         let last, low = Infinity, high = -Infinity;
         for (const v of l.y) if (known(v)) { last = v; if (v < low) low = v; if (v > high) high = v; }
-        return `${runs[l.run].name}${l.label ? " " + l.label : ""}: last ${number(last)}, lowest ${number(low)}, highest ${number(high)}`;
+        return `${l.name}${l.label ? " " + l.label : ""}: ` + (options.at ? l.x.map((v, i) => `${number(l.y[i])} at ${v}`).join(", ")
+          : `last ${number(last)}, lowest ${number(low)}, highest ${number(high)}`);
       });
-      return `${title} by ${axes[view.axis]}. ${parts.join("; ")}. ${help}`;
+      return `${title} by ${axis()}. ${parts.join("; ")}. ${help}`;
     }
+    const axis = () => options.axis ?? axes[view.axis];
     function zoom(from, to) {
       const least = (range[1] - range[0]) / 1e5;
       if (to - from < least) return;
@@ -248,12 +257,13 @@
     };
     function read(px) {
       pointer = px;
-      const x = value(px);
+      let x = value(px);
+      if (options.at) px = scaleX(x = options.at[nearest(options.at, x)]);
       const parts = lines.filter((l) => l.x.length).map((l) => {
         const i = nearest(l.x, x);
-        return (lines.length > 1 ? (l.label || runs[l.run].name) + " " : "") + number(l.y[i]);
+        return (lines.length > 1 ? (options.at ? [l.name, l.label].filter(Boolean).join(" ") : l.label || l.name) + " " : "") + number(l.y[i]);
       });
-      output.textContent = `${axes[view.axis] === "step" ? "step" : view.axis === "epoch" ? "epoch" : "s"} ${number(x, 2)}: ${parts.slice(0, 4).join(", ")}${parts.length > 4 ? ", ..." : ""}`;
+      output.textContent = `${options.axis ?? (view.axis === "wall_seconds" ? "s" : view.axis)} ${number(x, 2)}: ${parts.slice(0, 4).join(", ")}${parts.length > 4 ? ", ..." : ""}`;
       picture.querySelector(".cursor")?.remove();
       picture.append(svg("line", { class: "cursor", x1: px, x2: px, y1: TOP, y2: HEIGHT - BOTTOM }));
     }
@@ -288,7 +298,7 @@
       event.preventDefault();
       acts[event.key]();
     });
-    charts.set(id, {
+    if (!options.axis) charts.set(id, {
       figure,
       reset: () => { state.from = state.to = null; load(); draw(); },
       update: (more) => { sources = more; load(); draw(); },
@@ -298,9 +308,81 @@
     return figure;
   }
 
+  // ---- a comparison: strategies over numbers of ranks ----
+
+  const spread = (f, show) => (f?.n > 1 ? `${show(f.mean)} ± ${show(f.sd)}` : show(f?.mean));
+  function showComparison() {
+    const c = data.compare;
+    if (!c) return;
+    const facts = el("dl", { class: "facts", id: "comparison-facts" });
+    for (const [name, text] of [["Config", c.config], ["Model", c.model], ["Data", c.dataset], ["Batch, over all ranks", number(c.batch)], ["Epochs", number(c.epochs)],
+      ["Seed" + (c.has_seeds ? "s" : ""), c.seeds], ["Cells", number(c.groups.reduce((sum, g) => sum + g.of, 0))]])
+      facts.append(el("div", {}, el("dt", {}, name), el("dd", {}, text || "–")));
+    const head = ["strategy", "ranks", "time", "samples/s", "speedup", "predicted", "efficiency", "accuracy", "loss", ...c.metrics, "status"].map((text, i) => ({ text, n: i > 0 && text !== "status" }));
+    const rows = c.groups.map((g) => [el("span", {}, key(strategies().indexOf(g.strategy)), g.strategy), number(g.ranks), spread(g.train_seconds, seconds), number(g.samples_per_second.mean, 0),
+      spread(g.speedup, (v) => fixed(v, 2)), fixed(g.predicted_speedup.mean, 2), percent(g.speedup.mean / g.ranks), spread(g.test_accuracy, (v) => fixed(v, 4)), spread(g.test_loss, (v) => fixed(v, 4)),
+      ...c.metrics.map((m) => spread(g["test_" + m], (v) => fixed(v, 4))), c.has_seeds ? `${g.done} of ${g.of} done` : g.state]);
+    section("comparison", "Comparison", facts, table(head, rows, { id: "comparison-table", caption: "Strategies on numbers of ranks" }),
+      c.has_seeds ? el("p", {}, "Means over seeds ± standard deviations (n − 1).") : null,
+      ...c.groups.filter((g) => g.why).map((g) => el("p", { class: "wrong" }, `${g.strategy}, ${number(g.ranks)} rank${g.ranks === 1 ? "" : "s"}: ${g.why}`)));
+  }
+  const strategies = () => [...new Set(data.compare.groups.map((g) => g.strategy))];
+  // A line for each strategy that has numbers: `of` gives those of a group, with a minimum and a maximum over seeds.
+  function byRanks(of, more = {}) {
+    return strategies().map((name, hue) => {
+      const points = data.compare.groups.filter((g) => g.strategy === name && known(of(g)?.mean)).sort((a, b) => a.ranks - b.ranks);
+      const seeds = points.some((g) => of(g).n > 1);
+      return { name, hue, x: points.map((g) => g.ranks), y: points.map((g) => of(g).mean), low: seeds ? points.map((g) => of(g).min) : null, high: seeds ? points.map((g) => of(g).max) : null, ...more };
+    }).filter((line) => line.x.length);
+  }
+  function showByRanks() {
+    const c = data.compare;
+    if (!c || document.getElementById("by-ranks")) return;
+    const at = [...new Set(c.groups.map((g) => g.ranks))].sort((a, b) => a - b), options = { axis: "ranks", at };
+    const speedup = byRanks((g) => g.speedup), holder = el("div", { class: "charts" });
+    const add = (id, title, lines, more) => { if (lines.length) holder.append(chart(id, title, lines, { ...options, ...more })); };
+    if (speedup.length)
+      add("chart-speedup", "Speedup over one rank", [{ name: "ideal", hue: "faint", x: at, y: at }, ...speedup, ...byRanks((g) => g.predicted_speedup, { label: "predicted", dashed: true })], { zero: true });
+    add("chart-step-times", "Milliseconds of a step",
+      [...byRanks((g) => ({ mean: 1000 * g.compute_seconds.mean / g.steps.mean }), { label: "T_comp" }), ...byRanks((g) => ({ mean: 1000 * g.sync_seconds.mean / g.steps.mean }), { label: "T_sync", dashed: true })], { zero: true });
+    add("chart-accuracy-by-ranks", "Test accuracy after training", byRanks((g) => g.test_accuracy));
+    add("chart-loss-by-ranks", "Test loss after training", byRanks((g) => g.test_loss));
+    for (const m of c.metrics) add("chart-" + m, `Test ${m} after training`, byRanks((g) => g["test_" + m]));
+    const legend = el("div", { class: "legend" }, ...strategies().map((name, i) => el("span", {}, key(i), name)));
+    section("by-ranks", "Over ranks", el("p", {}, "Solid: measured, and T_comp. Dashed: the predicted speedup, and T_sync. Dotted: ideal, as many times as ranks." +
+      (c.has_seeds ? " Bars: minimum and maximum over seeds." : "")), legend, holder);
+  }
+  function showStepTimes() {
+    const c = data.compare;
+    if (!c) return;
+    const head = [{ text: "strategy" }, ...["ranks", "T_comp", "T_sync", "T_sync / T_comp", "R − 1", "predicted", "speedup"].map((text) => ({ text, n: true })), { text: "pays" }];
+    const rows = c.groups.filter((g) => known(g.compute_seconds.mean)).map((g) => {
+      const ratio = g.sync_seconds.mean / g.compute_seconds.mean, ms = (v) => number(1000 * v / g.steps.mean, 3) + " ms";
+      return [g.strategy, number(g.ranks), ms(g.compute_seconds.mean), ms(g.sync_seconds.mean), fixed(ratio, 3), number(g.ranks - 1), fixed(g.predicted_speedup.mean, 2), fixed(g.speedup.mean, 2),
+        g.ranks === 1 ? "–" : ratio < g.ranks - 1 ? "yes" : "no"];
+    });
+    if (rows.length)
+      section("step-times", "T_comp and T_sync", el("p", {}, "With batches of B samples a rank, an epoch of N samples takes N / B · T_comp on one rank, and N / (R B) · (T_comp + T_sync) on R. So the speedup " +
+        "is R / (1 + T_sync / T_comp), and R ranks pay while T_sync / T_comp < R − 1. T_comp is what rank 0 computes in a step, on its share of the batch; T_sync is its time in the strategy, with waiting for other ranks: means over the run."),
+        table(head, rows, { id: "step-times-table", caption: "T_comp and T_sync" }));
+  }
+  function showCosts() {
+    const c = data.compare;
+    if (!c) return;
+    const at = (g) => c.groups.find((other) => other.strategy === "sync" && other.ranks === g.ranks);
+    const to = (g, name) => (at(g) ? g[name].mean / at(g)[name].mean : NaN);
+    const head = [{ text: "strategy" }, ...["ranks", "time", "time × ranks", "in strategy", "sent", "sent a step", "time / sync", "sent / sync", "accuracy − sync"].map((text) => ({ text, n: true }))];
+    const rows = c.groups.filter((g) => known(g.train_seconds.mean)).map((g) => [g.strategy, number(g.ranks), seconds(g.train_seconds.mean), seconds(g.train_seconds.mean * g.ranks),
+      percent(g.sync_seconds.mean / (g.sync_seconds.mean + g.compute_seconds.mean)), bytes(g.bytes_sent.mean), bytes(g.bytes_sent.mean / g.steps.mean),
+      fixed(to(g, "train_seconds"), 2), fixed(to(g, "bytes_sent"), 3), at(g) ? fixed(g.test_accuracy.mean - at(g).test_accuracy.mean, 4) : "–"]);
+    if (rows.length)
+      section("costs", "Cost of each strategy", el("p", {}, "Sent is what rank 0 put on the transport. The last three columns are against sync on as many ranks, where that was run."), table(head, rows, { id: "costs-table", caption: "Cost of each strategy" }));
+  }
+
   // ---- sections ----
 
   function showSummary() {
+    if (data.compare) return; // has its own
     const names = ["run", "state", "model", "data", "strategy", "ranks", "steps", "test accuracy", "test loss", "training", "samples/s"];
     const rows = runs.map((r, i) => {
       const s = r.summary || r.latest || {};
@@ -554,14 +636,14 @@
 
   function showHead() {
     const names = runs.map((r) => r.name), here = data.live?.folder;
-    const title = names.length === 1 ? names[0] : names.length ? `${names.length} runs` : "No run yet";
+    const title = data.compare ? "Comparison of strategies" : names.length === 1 ? names[0] : names.length ? `${names.length} runs` : "No run yet";
     document.title = `${title} – Cohort`;
     document.getElementById("title").textContent = title;
     document.getElementById("subtitle").textContent = [...new Set(runs.map((r) => `${r.model} on ${r.dataset}`))].slice(0, 4).join(", ") +
       (here ? `${runs.length ? "; " : ""}${here}` : `; written ${data.written}`);
     document.getElementById("footer").textContent = `Cohort ${data.version}`;
   }
-  const shows = [showHead, showSummary, showRanks, showCurves, showTime, showConfusion, showSamples, showLayers, showCommunication, showEvents, showConfig, showEnvironment];
+  const shows = [showHead, showComparison, showByRanks, showStepTimes, showCosts, showSummary, showRanks, showCurves, showTime, showConfusion, showSamples, showLayers, showCommunication, showEvents, showConfig, showEnvironment];
   function showAll() {
     shows.forEach((show, i) => {
       place = i;
