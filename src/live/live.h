@@ -6,13 +6,23 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include <jansson.h>
+
 #include <cohort/status.h>
+
+/* Adds to a run of the page what its weights show, as `cohort report` has it; called in a process
+   of its own. */
+typedef struct co_live_measure {
+    co_status (*run)(json_t *run, const char *dir, const void *arg); /* NULL: nobody can */
+    const void *arg;
+} co_live_measure;
 
 typedef struct co_live_options {
     const char *const *folder; /* (n): run directories, or folders of them */
     size_t n;
     int port;  /* of the loopback interface; 0: any that is free */
     FILE *out; /* gets the address */
+    co_live_measure measure;
 } co_live_options;
 
 /* Serve the page until this process is asked to end, which is CO_OK. CO_E_UNSUPPORTED: without

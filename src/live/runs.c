@@ -17,6 +17,7 @@ static void runs_drop(co_live_run *run)
         return;
     co_page_source_close(run->source);
     co_ranks_free(&run->ranks);
+    co_measured_free(&run->measured);
     co_free(run);
 }
 
@@ -158,6 +159,7 @@ static co_status runs_update_one(co_live_run *run)
         return st;
     if (st != CO_OK)
         co_text_show(damage, sizeof(damage), co_error_message());
+    run->is_measured = co_measured_take(&run->measured) || run->is_measured;
     run->is_new = run->is_new || strcmp(damage, run->damage) != 0;
     memcpy(run->damage, damage, sizeof(damage));
     return CO_OK;
@@ -176,7 +178,8 @@ static co_status runs_put_news(json_t *list, bool *all, co_live_run *run, size_t
 
     CO_TRY(co_page_source_news(&news, &gone, run->source));
     *all = *all || gone;
-    if (json_is_null(news) && !run->is_new && !run->has_ranks && !run->ranks.status)
+    if (json_is_null(news) && !run->is_new && !run->is_measured && !run->has_ranks &&
+        !run->ranks.status)
         return CO_OK;
     if (json_is_null(news))
         news = json_object();
@@ -185,8 +188,10 @@ static co_status runs_put_news(json_t *list, bool *all, co_live_run *run, size_t
         (void)json_object_set_new(news, "damage", runs_damage(run));
     if (run->has_ranks || run->ranks.status)
         (void)json_object_set_new(news, "now", co_ranks_json(&run->ranks));
+    if (run->is_measured)
+        (void)json_object_update(news, run->measured.json);
     run->has_ranks = run->ranks.status != NULL;
-    run->is_new = false;
+    run->is_new = run->is_measured = false;
     return json_array_append_new(list, news) == 0 ? CO_OK : co_fail(CO_E_NOMEM, "out of memory");
 }
 
@@ -231,6 +236,29 @@ void co_live_runs_ask(co_live_runs *runs)
             co_ranks_free(&runs->run[i]->ranks);
 }
 
+/* Whether it is measured as of a run that trains, and does not train any more. */
+static bool runs_may_restart(const co_live_run *run)
+{
+    return run->measured.idle && co_page_source_state(run->source) != CO_RUN_RUNNING;
+}
+
+co_status co_live_runs_measure(co_live_runs *runs, const co_live_measure *how)
+{
+    co_status st = CO_OK;
+    bool busy = false;
+
+    for (size_t i = 0; i < runs->n; i++)
+        busy = busy || (runs->run[i]->measured.child && !runs_may_restart(runs->run[i]));
+    for (size_t i = 0; i < runs->n && st == CO_OK && !busy; i++) {
+        co_live_run *run = runs->run[i];
+
+        st = co_measured_begin(&run->measured, how, co_page_source_dir(run->source),
+                               co_page_source_state(run->source) == CO_RUN_RUNNING);
+        busy = run->measured.child != 0;
+    }
+    return st;
+}
+
 co_status co_live_runs_json(json_t **out, const co_live_runs *runs)
 {
     json_t *list = json_array();
@@ -244,6 +272,8 @@ co_status co_live_runs_json(json_t **out, const co_live_runs *runs)
             break;
         (void)json_object_set_new(run, "damage", runs_damage(runs->run[i]));
         (void)json_object_set_new(run, "now", co_ranks_json(&runs->run[i]->ranks));
+        if (runs->run[i]->measured.json)
+            (void)json_object_update(run, runs->run[i]->measured.json);
         if (json_array_append_new(list, run) != 0)
             st = co_fail(CO_E_NOMEM, "out of memory");
     }

@@ -9,6 +9,7 @@
 
 #include <cohort/status.h>
 
+#include "live/measure.h"
 #include "live/ranks.h"
 #include "report/page.h"
 #include "report/run_list.h"
@@ -19,8 +20,9 @@
 typedef struct co_live_run {
     co_page_source *source; /* owned */
     co_ranks ranks;
-    char damage[512]; /* what of its files could not be read; "": nothing */
-    bool is_new, has_ranks;
+    co_measured measured;
+    char damage[512];                    /* what of its files could not be read; "": nothing */
+    bool is_new, has_ranks, is_measured; /* is_measured: and the page does not know it */
 } co_live_run;
 
 typedef struct co_live_runs {
@@ -39,6 +41,8 @@ void co_live_runs_close(co_live_runs *runs);
 co_status co_live_runs_update(co_live_runs *runs, json_t **message, bool *all);
 /* Ask those that are running what their ranks are doing. */
 void co_live_runs_ask(co_live_runs *runs);
+/* Measure the weights of a run that has new ones; one run after another. */
+co_status co_live_runs_measure(co_live_runs *runs, const co_live_measure *how);
 /* All there is, for the page: an array; the caller's. */
 co_status co_live_runs_json(json_t **out, const co_live_runs *runs);
 

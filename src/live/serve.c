@@ -31,8 +31,9 @@ static co_status serve_read(co_server *server)
     return st;
 }
 
-/* Runs are asked what their ranks do only while somebody looks. */
-static co_status serve_loop(co_server *server, const sigset_t *watched)
+/* Runs are asked what their ranks do, and weights measured, only while somebody looks. */
+static co_status serve_loop(co_server *server, const sigset_t *watched,
+                            const co_live_measure *measure)
 {
     const struct timespec none = {0};
     uint64_t read = 0, ask = 0, beat = co_clock_ns() + SERVE_BEAT_NS;
@@ -45,6 +46,8 @@ static co_status serve_loop(co_server *server, const sigset_t *watched)
             ask = now + SERVE_ASK_NS;
         }
         if (now >= read) {
+            if (server->n_stream)
+                CO_TRY(co_live_runs_measure(server->runs, measure));
             CO_TRY(serve_read(server));
             read = now + SERVE_READ_NS;
         }
@@ -87,7 +90,7 @@ co_status co_live_serve(const co_live_options *options)
         /* The runs come first. */
         (void)!setpriority(PRIO_PROCESS, 0, SERVE_NICE);
         serve_print(options->out, &server);
-        st = serve_loop(&server, &watched);
+        st = serve_loop(&server, &watched, &options->measure);
         sigprocmask(SIG_SETMASK, &before, NULL);
     }
     co_server_close(&server);

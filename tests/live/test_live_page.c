@@ -142,6 +142,38 @@ static void page_of_run_follows_it(void **state)
     assert_string_equal(b.console, "");
 }
 
+/* The weights that the runs have saved are evaluated, with what `cohort report` says of them. */
+static void page_of_run_has_confusion_and_samples(void **state)
+{
+    static const char matrix[] = "document.querySelector('table.matrix')?.textContent ?? ''",
+                      worst[] = "document.querySelector('.samples')?.textContent ?? ''";
+    char *live[2], *report[2], file[320];
+
+    (void)state;
+    if (b.pid < 0)
+        skip();
+    browser_wait(&b,
+                 "!!document.getElementById('confusion-0') && !!document.getElementById('worst-1')",
+                 "both runs evaluated");
+    browser_wait(&b, "document.querySelectorAll('.samples img').length === 24", "their samples");
+    live[0] = browser_value(&b, matrix);
+    live[1] = browser_value(&b, worst);
+    assert_string_equal(b.console, "");
+    spawn_wait(spawn_program(program,
+                             (const char *[]){"report", "runs/a", "-q", "-o", "a.html", NULL}, -1));
+    snprintf(file, sizeof(file), "file://%s", folder_path("a.html"));
+    browser_open(&b, file);
+    browser_wait(&b, "document.querySelectorAll('.samples img').length === 12", "the report");
+    report[0] = browser_value(&b, matrix);
+    report[1] = browser_value(&b, worst);
+    assert_true(strlen(report[0]) > 8);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(live[i], report[i]);
+        free(live[i]);
+        free(report[i]);
+    }
+}
+
 /* Without the token, and with another's. */
 static void page_of_stranger_shows_nothing(void **state)
 {
@@ -162,6 +194,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(page_of_run_follows_it),
+        cmocka_unit_test(page_of_run_has_confusion_and_samples),
         cmocka_unit_test(page_of_stranger_shows_nothing),
     };
 
