@@ -61,6 +61,14 @@ co_status co_config_add_text(const co_value **out, co_config *config, const char
 /* Value of a map's key, or NULL. */
 const co_value *co_value_get(const co_value *map, const char *key);
 
+/* Call `visit` for each value below `value` that is no map, or an empty one, with its dotted name,
+   which begins with `name`, unless that is "". A map's `name` goes by the map's own, as where it
+   stands alone: `optimizer: {name: sgd, lr: 0.1}` is "optimizer" and "optimizer.lr". Names of
+   CO_CONFIG_MAX_NAME bytes or more are left out. */
+#define CO_CONFIG_MAX_NAME 256
+typedef co_status co_value_visit(void *arg, const char *name, const co_value *value);
+co_status co_value_walk(const co_value *value, const char *name, co_value_visit *visit, void *arg);
+
 /* Read a map into the struct `self` by its key list: defaults first, then the map's values.
    `map` may be NULL or null. The key "name" is skipped when `keys` has none of that name.
    Errors (CO_E_USAGE) name source:line:column, the key, what was expected, the nearest key.

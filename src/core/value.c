@@ -18,6 +18,21 @@ const co_value *co_value_get(const co_value *map, const char *key)
     return NULL;
 }
 
+co_status co_value_walk(const co_value *value, const char *name, co_value_visit *visit, void *arg)
+{
+    if (value->kind != CO_VALUE_MAP || value->n == 0)
+        return visit(arg, name, value);
+    for (size_t i = 0; i < value->n; i++) {
+        const bool own = *name && strcmp(value->key[i], "name") == 0;
+        char below[CO_CONFIG_MAX_NAME];
+
+        if (snprintf(below, sizeof(below), "%s%s%s", name, *name && !own ? "." : "",
+                     own ? "" : value->key[i]) < (int)sizeof(below))
+            CO_TRY(co_value_walk(value->item[i], below, visit, arg));
+    }
+    return CO_OK;
+}
+
 co_status co_value_fail(const co_value *value, const char *fmt, ...)
 {
     char message[1500];

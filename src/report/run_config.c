@@ -16,7 +16,6 @@
 #include "core/text.h"
 
 #define RUN_CONFIG_MAX_PATH 4096
-#define RUN_CONFIG_MAX_KEY  256
 
 /* A key and its value in one run. */
 typedef struct run_config_item {
@@ -153,42 +152,35 @@ static co_status run_config_print(char **out, const co_value *value)
     return co_text_take(out, stream, &text, co_value_write(stream, value));
 }
 
-/* `optimizer` and {name: sgd, lr: 0.1} become optimizer.name and optimizer.lr. */
-static co_status run_config_flatten(run_config_items *items, const char *key, const co_value *value,
-                                    size_t run)
-{
-    char below[RUN_CONFIG_MAX_KEY], *text = NULL;
+/* Where the values of a run's line go. */
+typedef struct run_config_target {
+    run_config_items *items;
+    size_t run;
+} run_config_target;
 
-    if (value->kind != CO_VALUE_MAP || value->n == 0) {
-        CO_TRY(run_config_print(&text, value));
-        return run_config_push(items, key, text, run);
-    }
-    for (size_t i = 0; i < value->n; i++) {
-        if (snprintf(below, sizeof(below), "%s.%s", key, value->key[i]) >= (int)sizeof(below))
-            continue;
-        CO_TRY(run_config_flatten(items, below, value->item[i], run));
-    }
-    return CO_OK;
+static co_status run_config_take_value(void *arg, const char *name, const co_value *value)
+{
+    const run_config_target *to = arg;
+    char *text = NULL;
+
+    CO_TRY(run_config_print(&text, value));
+    return run_config_push(to->items, name, text, to->run);
 }
 
-/* A bare name is the `name` of a map where other runs have one. */
 static co_status run_config_take(run_config_items *items, const char *key, const char *text,
-                                 bool map, size_t run)
+                                 size_t run)
 {
-    char name[RUN_CONFIG_MAX_KEY];
+    run_config_target to = {items, run};
     const co_value *value;
     co_config *config;
     co_status st;
 
-    if (text[0] != '{') {
-        snprintf(name, sizeof(name), map && text[0] != '~' && text[0] != '[' ? "%s.name" : "%s",
-                 key);
-        return run_config_push(items, name, co_strdup(text), run);
-    }
+    if (text[0] != '{')
+        return run_config_push(items, key, co_strdup(text), run);
     CO_TRY(co_config_parse(&config, "", 0, "config.yaml"));
     st = co_config_add_text(&value, config, text);
     if (st == CO_OK)
-        st = run_config_flatten(items, key, value, run);
+        st = co_value_walk(value, key, run_config_take_value, &to);
     else if (st != CO_E_NOMEM)
         st = run_config_push(items, key, co_strdup(text), run); /* damaged: as it is */
     co_config_destroy(config);
@@ -198,18 +190,11 @@ static co_status run_config_take(run_config_items *items, const char *key, const
 static co_status run_config_take_line(run_config_items *items, const co_run_list *list,
                                       const char *key)
 {
-    bool map = false;
-
-    for (size_t i = 0; i < list->n && !map; i++) {
-        const char *text = run_config_find(&list->run[i], key);
-
-        map = text && text[0] == '{';
-    }
     for (size_t i = 0; i < list->n; i++) {
         const char *text = run_config_find(&list->run[i], key);
 
         if (text)
-            CO_TRY(run_config_take(items, key, text, map, i));
+            CO_TRY(run_config_take(items, key, text, i));
     }
     return CO_OK;
 }
@@ -280,7 +265,10 @@ static co_status run_config_keep(co_run_list *list, run_config_items *items)
         list->key[n] = items->item[begin].key;
         items->item[begin].key = NULL;
         for (size_t i = begin; i < end; i++) {
-            list->value[items->item[i].run * list->n_key + n] = items->item[i].value;
+            char **value = &list->value[items->item[i].run * list->n_key + n];
+
+            co_free(*value); /* of a name that a damaged config has twice */
+            *value = items->item[i].value;
             items->item[i].value = NULL;
         }
         n++;

@@ -35,8 +35,8 @@ typedef struct co_run_entry {
 typedef struct co_run_list {
     co_run_entry *run; /* owned: (n), sorted by the names of their folders */
     size_t n, room;
-    /* By co_run_list_compare: the keys that differ, as for --set, and value[run * n_key + key];
-       NULL: that run's config has no such key. */
+    /* By co_run_list_compare: the keys that differ, as co_value_walk names them, and value[run *
+       n_key + key]; NULL: that run's config has no such key. */
     char **key, **value; /* owned, and each */
     size_t n_key;
     bool names_only; /* by co_run_list_find */

@@ -83,15 +83,16 @@ typedef struct display_keys {
     size_t n, room;
 } display_keys;
 
-static co_status display_add_key(display_keys *keys, const char *name, const co_value *value)
+static co_status display_add_key(void *arg, const char *name, const co_value *value)
 {
-    const char *text = value->text;
+    display_keys *keys = arg;
+    const char *text = value->text, *kept;
     char *flow = NULL, *printed;
     size_t size;
     FILE *out;
 
-    if (keys->n == keys->room)
-        return CO_OK; /* more than a page can show */
+    if (value->kind == CO_VALUE_NULL || value->kind == CO_VALUE_MAP || keys->n == keys->room)
+        return CO_OK; /* nothing, or more than a page can show */
     if (value->kind == CO_VALUE_LIST) {
         out = open_memstream(&flow, &size);
         if (!out)
@@ -102,27 +103,10 @@ static co_status display_add_key(display_keys *keys, const char *name, const co_
         if (!text)
             return CO_E_NOMEM;
     }
-    keys->key[keys->n++] = (co_display_key){name, text};
-    return CO_OK;
-}
-
-/* A map's values one by one; its `name` by the map's own: `optimizer: {name: sgd, lr: 0.1}` is
-   optimizer and optimizer.lr. */
-static co_status display_flatten(display_keys *keys, const char *name, const co_value *value)
-{
-    if (value->kind == CO_VALUE_NULL)
-        return CO_OK;
-    if (value->kind != CO_VALUE_MAP)
-        return display_add_key(keys, name, value);
-    for (size_t i = 0; i < value->n; i++) {
-        const char *inner = strcmp(value->key[i], "name") == 0 && name[0] ? name
-                            : name[0] ? co_arena_printf(keys->arena, "%s.%s", name, value->key[i])
-                                      : value->key[i];
-
-        if (!inner)
-            return CO_E_NOMEM;
-        CO_TRY(display_flatten(keys, inner, value->item[i]));
-    }
+    kept = co_arena_strdup(keys->arena, name);
+    if (!kept)
+        return CO_E_NOMEM;
+    keys->key[keys->n++] = (co_display_key){kept, text};
     return CO_OK;
 }
 
@@ -140,7 +124,7 @@ static co_status display_config(trainer *t)
     keys.arena = co_config_arena(config);
     keys.key = co_arena_alloc(keys.arena, MOST, sizeof(*keys.key));
     if (keys.key)
-        st = display_flatten(&keys, "", co_config_root(config));
+        st = co_value_walk(co_config_root(config), "", display_add_key, &keys);
     display.key = keys.key;
     display.n = keys.n;
     if (st == CO_OK)

@@ -432,6 +432,29 @@ static void config_failed_allocation_is_an_error(void **state)
     assert_true(k > 3);
 }
 
+static co_status config_list_names(void *arg, const char *name, const co_value *value)
+{
+    char *out = arg;
+
+    sprintf(out + strlen(out), "%s=%s ", name, value->text ? value->text : "-");
+    return CO_OK;
+}
+
+static void config_values_have_dotted_names(void **state)
+{
+    static const char text[] = "model: lenet5\noptimizer: {name: sgd, lr: 0.1}\nname: x\n"
+                               "a: {name: {name: b, c: 1}, d: {}, e: [1], f: ~}\n";
+    co_config *config;
+    char names[256] = "";
+
+    (void)state;
+    assert_int_equal(co_config_parse(&config, text, sizeof(text) - 1, "c.yaml"), CO_OK);
+    assert_int_equal(co_value_walk(co_config_root(config), "", config_list_names, names), CO_OK);
+    assert_string_equal(names, "model=lenet5 optimizer=sgd optimizer.lr=0.1 name=x a=b a.c=1 "
+                               "a.d=- a.e=- a.f=~ ");
+    co_config_destroy(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +467,7 @@ int main(void)
         cmocka_unit_test(config_unreadable_file_is_refused),
         cmocka_unit_test(config_set_changes_and_adds_values),
         cmocka_unit_test(config_set_bad_assignment_is_refused),
+        cmocka_unit_test(config_values_have_dotted_names),
         cmocka_unit_test(config_written_text_reads_back),
         cmocka_unit_test(config_long_text_reads_back),
         cmocka_unit_test(config_failed_allocation_is_an_error),
