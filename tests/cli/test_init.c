@@ -110,7 +110,43 @@ static void init_folder_of_pictures_trains(void **state)
     program_assert_success(program_line("init pets -o pets.yaml"));
     assert_contains("pets.yaml", "2 classes: cat, dog");
     assert_contains("pets.yaml", "resize: 36");
-    program_assert_success(program_line("train pets.yaml --dry-run"));
+    assert_trains("pets.yaml");
+}
+
+/* Samples of CIFAR-10's binary version in one file. */
+static void init_write_cifar(const char *path, size_t n)
+{
+    enum { RECORD = 1 + 3 * 32 * 32 };
+    uint8_t *bytes = calloc(n, RECORD);
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < n * RECORD; i++)
+        bytes[i] = (uint8_t)(i % RECORD ? i * 31 / 7 : i / RECORD % 10);
+    program_write(path, bytes, n * RECORD);
+    free(bytes);
+}
+
+static void init_cifar_folder_trains(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir("small", 0700), 0);
+    init_write_cifar("small/data_batch_1.bin", 32);
+    init_write_cifar("small/test_batch.bin", 16);
+    program_assert_success(program_line("init small -o cifar.yaml"));
+    assert_contains("cifar.yaml", "name: cifar10");
+    assert_contains("cifar.yaml", "# 32 training and 16 test samples of (3, 32, 32), 10 classes");
+    assert_trains("cifar.yaml");
+}
+
+static void init_pack_trains(void **state)
+{
+    (void)state;
+    fixtures_make_idx("digits", FIXTURES_SOUND);
+    program_assert_success(program_line("data pack '{name: mnist, path: digits}' digits.pack -q"));
+    program_assert_success(program_line("init digits.pack -o pack.yaml"));
+    assert_contains("pack.yaml", "name: pack");
+    assert_contains("pack.yaml", "# 64 training and 32 test samples of (1, 28, 28), 10 classes");
+    assert_trains("pack.yaml");
 }
 
 static void init_existing_file_is_kept(void **state)
@@ -172,6 +208,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(init_normalisation_is_that_of_the_data),
         cmocka_unit_test(init_text_trains),
         cmocka_unit_test(init_folder_of_pictures_trains),
+        cmocka_unit_test(init_cifar_folder_trains),
+        cmocka_unit_test(init_pack_trains),
         cmocka_unit_test(init_existing_file_is_kept),
         cmocka_unit_test(init_unknown_data_is_refused),
         cmocka_unit_test(init_on_terminal_asks),
