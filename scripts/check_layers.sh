@@ -36,7 +36,7 @@ step: model profile strategy optim comm tensor device core
 state: step model checkpoint telemetry data comm graph tensor device metrics core
 control: state step model launch telemetry data comm core
 train: control state step model profile launch telemetry checkpoint data strategy optim models backends ops comm graph tensor device metrics core
-explain: train model data image telemetry graph tensor metrics core
+explain: plan train model data image telemetry graph tensor metrics core
 cli: explain plan fetch generate text train control state step model profile report live export launch telemetry checkpoint data image strategy optim models backends ops comm graph tensor device metrics core
 '
 

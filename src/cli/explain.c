@@ -12,6 +12,7 @@
 
 #define EXPLAIN_PARTS 8
 #define EXPLAIN_WIDTH 100 /* columns */
+#define EXPLAIN_MOST  8   /* layers, and savings, for people */
 
 typedef struct explain_options {
     bool json, quick;
@@ -98,8 +99,45 @@ static void explain_print_ranks(const co_evidence_run *run)
     }
 }
 
-static void explain_print_times(const co_evidence_run *run)
+/* What computing consists of, in parts that add up to it: the profile's shares of all of it. */
+static void explain_print_layers(const co_evidence *e)
 {
+    const co_evidence_profile *p = &e->profile;
+    const double compute = e->run.times[0].compute, wall = e->run.wall_seconds;
+    double rest = compute;
+
+    for (size_t i = 0; i < p->n && (i < EXPLAIN_MOST || p->n == EXPLAIN_MOST + 1); i++) {
+        const co_evidence_layer *l = &p->at[i];
+        const double seconds = compute * l->seconds / p->step;
+        char name[96];
+
+        snprintf(name, sizeof(name), l->op[0] ? "%s (%s)" : "%s", CO_SHOW(l->name), l->op);
+        printf("    %-42.42s %9.2f s %5.1f%%\n", name, seconds, 100 * seconds / wall);
+        rest -= seconds;
+    }
+    if (p->n > EXPLAIN_MOST + 1)
+        printf("    %-42s %9.2f s %5.1f%%\n", "others", rest, 100 * rest / wall);
+}
+
+static void explain_print_savings(const co_evidence *e)
+{
+    co_saving saving[CO_SAVINGS_MAX];
+    const int n = co_explain_savings(saving, e);
+
+    if (n == 0)
+        return;
+    printf("\nwhat would save most, by the profile of %llu steps, each by itself\n",
+           (unsigned long long)e->profile.steps);
+    for (int i = 0; i < n && i < EXPLAIN_MOST; i++) {
+        printf("  %6.2f s %5.1f%%  ", saving[i].seconds,
+               100 * saving[i].seconds / e->run.wall_seconds);
+        explain_wrap(saving[i].what, 18);
+    }
+}
+
+static void explain_print_times(const co_evidence *e)
+{
+    const co_evidence_run *run = &e->run;
     explain_part part[EXPLAIN_PARTS];
 
     if (!run->has_times) {
@@ -108,12 +146,16 @@ static void explain_print_times(const co_evidence_run *run)
     }
     explain_parts(part, run);
     printf("where the time of rank 0 went\n");
-    for (int i = 0; i < EXPLAIN_PARTS; i++)
+    for (int i = 0; i < EXPLAIN_PARTS; i++) {
         printf("  %-44s %9.2f s %5.1f%%\n", part[i].words, part[i].seconds,
                100 * part[i].seconds / run->wall_seconds);
+        if (e->profile.known && strcmp(part[i].name, "compute") == 0)
+            explain_print_layers(e);
+    }
     printf("  %-44s %9.2f s\n", "wall time", run->wall_seconds);
     if (run->ranks > 1)
         explain_print_ranks(run);
+    explain_print_savings(e);
 }
 
 static void explain_print_finding(const co_finding *f, int number)
@@ -202,16 +244,46 @@ static json_t *explain_json_parts(const co_evidence_run *run)
     return parts;
 }
 
+/* Seconds of the run; together they are `compute`. */
+static json_t *explain_json_layers(const co_evidence *e)
+{
+    const co_evidence_profile *p = &e->profile;
+    json_t *list = json_array();
+
+    for (size_t i = 0; e->run.has_times && p->known && i < p->n; i++) {
+        const co_evidence_layer *l = &p->at[i];
+
+        (void)json_array_append_new(
+            list, json_pack("{s:s, s:s, s:f, s:o}", "name", CO_SHOW(l->name), "op", CO_SHOW(l->op),
+                            "seconds", e->run.times[0].compute * l->seconds / p->step, "reached",
+                            explain_real(l->limit > 0 ? l->limit / l->seconds : (double)NAN)));
+    }
+    return list;
+}
+
+static json_t *explain_json_savings(const co_evidence *e)
+{
+    co_saving saving[CO_SAVINGS_MAX];
+    const int n = co_explain_savings(saving, e);
+    json_t *list = json_array();
+
+    for (int i = 0; i < n; i++)
+        (void)json_array_append_new(
+            list, json_pack("{s:s, s:f}", "what", saving[i].what, "seconds", saving[i].seconds));
+    return list;
+}
+
 static co_status explain_print_json(const co_finding *finding, int n, const co_evidence *e,
                                     const char *dir)
 {
-    json_t *root =
-        json_pack("{s:s, s:b, s:s, s:I, s:o, s:o, s:o, s:o, s:s, s:s}", "run_dir", CO_SHOW(dir),
-                  "finished", (int)e->run.finished, "failure", CO_SHOW(e->run.failure), "steps",
-                  (json_int_t)e->run.steps, "wall_seconds", explain_real(e->run.wall_seconds),
-                  "seconds", explain_json_parts(&e->run), "ranks", explain_json_ranks(&e->run),
-                  "findings", explain_json_findings(finding, n), "data_not_looked_at",
-                  CO_SHOW(e->data.why_not), "weights_not_looked_at", CO_SHOW(e->weights.why_not));
+    json_t *root = json_pack(
+        "{s:s, s:b, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s}", "run_dir", CO_SHOW(dir),
+        "finished", (int)e->run.finished, "failure", CO_SHOW(e->run.failure), "steps",
+        (json_int_t)e->run.steps, "wall_seconds", explain_real(e->run.wall_seconds), "seconds",
+        explain_json_parts(&e->run), "compute", explain_json_layers(e), "savings",
+        explain_json_savings(e), "ranks", explain_json_ranks(&e->run), "findings",
+        explain_json_findings(finding, n), "data_not_looked_at", CO_SHOW(e->data.why_not),
+        "weights_not_looked_at", CO_SHOW(e->weights.why_not));
     const int bad =
         !root || json_dumpf(root, stdout, JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER) != 0;
 
@@ -237,7 +309,7 @@ static co_status explain_run(const void *options, int n, const char *const *argu
             st = explain_print_json(finding, found, &evidence, argument[0]);
         } else {
             explain_print_run(&evidence.run, argument[0]);
-            explain_print_times(&evidence.run);
+            explain_print_times(&evidence);
             explain_print_findings(finding, found, &evidence);
         }
     }
@@ -250,7 +322,8 @@ const co_command co_command_explain = {
     .summary = "say where the time of a run went, and what looks wrong with it",
     .about =
         "Reads what the run has recorded, and looks at its data and its weights. Prints where the\n"
-        "time of rank 0 went, in parts that add up to the wall time, and that of each rank; then\n"
+        "time of rank 0 went, in parts that add up to the wall time (of a run with --profile by\n"
+        "layers, with what would save most), and that of each rank; then\n"
         "what is wrong with what it learned, and what would save most time, each with the figures\n"
         "that say so and the key of the config to change. Causes that it knows: wrong\n"
         "normalisation, shuffled labels, duplicated test samples, label imbalance, frozen layers,\n"

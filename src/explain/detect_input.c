@@ -7,7 +7,8 @@
 #define INPUT_WAIT      0.25 /* of the time of steps, waiting for samples */
 #define INPUT_CORE      0.35 /* of the time on cores, in readers */
 #define INPUT_BLOCKED   0.5  /* of readers' time neither on a core nor ready for one */
-#define DISK_CHECKPOINT 0.2  /* of the wall time */
+#define DISK_CHECKPOINT 0.2  /* of the wall time, */
+#define DISK_SECONDS    0.5 /* and more than one write at the end takes on a disk that others use */
 
 /* Seconds in which readers waited for the disk, or whatever it is that is no core. */
 static double input_blocked(const co_rank_times *t)
@@ -70,7 +71,7 @@ static bool disk_writes(co_finding *out, const co_evidence_run *run)
 {
     const co_rank_times *root = &run->times[0];
 
-    if (root->checkpoint < DISK_CHECKPOINT * root->wall)
+    if (root->checkpoint < DISK_CHECKPOINT * root->wall || root->checkpoint < DISK_SECONDS)
         return false;
     out->gain = root->checkpoint / fmax(run->wall_seconds, 1e-9);
     DETECT_TITLE(out, "training waits for checkpoints on a slow disk");

@@ -6,9 +6,10 @@
 #include "core/sort.h"
 #include "explain/detectors.h"
 
-#define LATE_STEPS 20
-#define LATE_RATIO 1.4  /* times the median of the others */
-#define LATE_COST  0.15 /* of the time of steps */
+#define LATE_STEPS   20
+#define LATE_RATIO   1.4  /* times the median of the others */
+#define LATE_COST    0.15 /* of the time of steps */
+#define LATE_DELAYED 3.0  /* times the mean of the others: ready without a core */
 
 /* Working, not waiting for other ranks. */
 static double ranks_busy(const co_rank_times *t)
@@ -76,6 +77,52 @@ static void late_say(co_finding *out, const co_evidence_run *run, int late, doub
                        "out with fewer ranks (-n)");
 }
 
+/* The rank that was ready without a core for longest, where the others were not, and waited for it
+   about as long: a program on its core holds it up also when the others' news should wake it, which
+   counts as its own waiting. -1: none. */
+static int late_find_delayed(double *most, double *others, const co_evidence_run *run)
+{
+    double sum = 0, wait = INFINITY;
+    int late = 0;
+
+    for (int r = 0; r < run->ranks; r++) {
+        sum += run->times[r].delayed;
+        if (run->times[r].delayed > run->times[late].delayed)
+            late = r;
+    }
+    for (int r = 0; r < run->ranks; r++)
+        wait = r == late ? wait : fmin(wait, run->times[r].wait);
+    *most = run->times[late].delayed;
+    *others = (sum - *most) / (run->ranks - 1);
+    return *most > LATE_DELAYED * *others &&
+                   fmin(*most - *others, wait) > LATE_COST * co_evidence_steps(&run->times[late])
+               ? late
+               : -1;
+}
+
+static bool late_by_its_core(co_finding *out, const co_evidence_run *run, const co_finding *earlier,
+                             int n)
+{
+    double most, others;
+    int late;
+
+    if (co_finding_has(earlier, n, "busy-machine") ||
+        co_finding_has(earlier, n, "oversubscribed-cores"))
+        return false;
+    late = late_find_delayed(&most, &others, run);
+    if (late < 0)
+        return false;
+    DETECT_TITLE(out, "rank %d is late", late);
+    DETECT_EVIDENCE(
+        out,
+        "for %.1f s it was ready without a core, the others for %.1f s, and they waited "
+        "for it",
+        most, others);
+    DETECT_REMEDY(out, "ranks: one fewer, or free its core: another program uses it");
+    out->gain = (most - others) * (run->ranks - 1) / run->ranks / fmax(run->wall_seconds, 1e-9);
+    return true;
+}
+
 static bool detect_late(co_finding *out, const co_evidence *e, const co_finding *earlier, int n)
 {
     const co_evidence_run *run = &e->run;
@@ -89,10 +136,10 @@ static bool detect_late(co_finding *out, const co_evidence *e, const co_finding 
         ((co_finding_has(earlier, n, "busy-machine") ||
           co_finding_has(earlier, n, "oversubscribed-cores")) &&
          !late_is_its_own(run, late)))
-        return false;
+        return late >= 0 && late_by_its_core(out, run, earlier, n);
     cost = (most - next) / fmax(co_evidence_steps(&run->times[late]), 1e-9);
     if (cost < LATE_COST)
-        return false;
+        return late_by_its_core(out, run, earlier, n);
     late_say(out, run, late, most, median);
     out->gain = (most - next) * (run->ranks - 1) / run->ranks / fmax(run->wall_seconds, 1e-9);
     return true;

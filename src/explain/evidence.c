@@ -44,6 +44,7 @@ co_status co_evidence_read(co_evidence *out, const char *run_dir, const char *co
                        "those in a folder",
                        run_dir);
     CO_TRY(co_evidence_read_run(&out->run, run_dir));
+    CO_TRY(co_evidence_read_profile(&out->profile, run_dir, out->run.ranks));
     CO_TRY(co_spec_open(&out->spec, &options));
     out->has_spec = true;
     if (look)
@@ -58,6 +59,7 @@ void co_evidence_free(co_evidence *e)
     for (size_t i = 0; e->weights.at && i < e->weights.n; i++)
         co_free(e->weights.at[i].name);
     co_free(e->weights.at);
+    co_free(e->profile.at);
     co_free(e->run.step.at);
     co_free(e->run.epoch.at);
     co_free(e->run.times);

@@ -84,12 +84,33 @@ typedef struct co_evidence_weights {
     uint64_t sample_batch;
 } co_evidence_weights;
 
+#define CO_EVIDENCE_PERIOD 16 /* steps between two waits of ranks that `late_local` has */
+
+/* What computes in a step, of rank 0: a layer, forward and backward, or what is in no kernel. */
+typedef struct co_evidence_layer {
+    char name[48], op[24]; /* op "": in no kernel */
+    double seconds, limit; /* of a step; what the machine could do them in, 0: not known */
+} co_evidence_layer;
+
+/* Of profile.json. */
+typedef struct co_evidence_profile {
+    bool known; /* the run was profiled */
+    uint64_t steps;
+    double step; /* seconds: the sum of all layers */
+    size_t n;
+    co_evidence_layer *at; /* owned; longest first */
+    /* The part of a step's computing that waiting for the slowest rank costs, if each step waits,
+       and if every CO_EVIDENCE_PERIOD-th does; NaN: steps were not logged one by one. */
+    double late, late_local;
+} co_evidence_profile;
+
 typedef struct co_evidence {
     co_evidence_run run;
     co_spec spec;
     bool has_spec; /* to be unloaded */
     co_evidence_data data;
     co_evidence_weights weights;
+    co_evidence_profile profile;
 } co_evidence;
 
 /* Read the evidence of a run directory. With `look`, data and weights too, which take a few
@@ -100,8 +121,10 @@ co_status co_evidence_read(co_evidence *out, const char *run_dir, const char *co
                            bool look);
 void co_evidence_free(co_evidence *e);
 
-/* --- evidence_run.c, evidence_data.c, evidence_weights.c --- */
+/* --- evidence_run.c, evidence_profile.c, evidence_data.c, evidence_weights.c --- */
 co_status co_evidence_read_run(co_evidence_run *out, const char *run_dir);
+/* No profile is CO_OK. */
+co_status co_evidence_read_profile(co_evidence_profile *out, const char *run_dir, int ranks);
 co_status co_evidence_read_data(co_evidence_data *out, const co_spec *spec);
 /* `threads`: of a rank. */
 co_status co_evidence_read_weights(co_evidence_weights *out, const co_spec *spec,

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EXPLAIN_LEAST 0.1 /* seconds: what costs less in a whole run is nobody's concern */
+
 bool co_finding_has(const co_finding *finding, int n, const char *cause)
 {
     for (int i = 0; i < n; i++)
@@ -24,6 +26,17 @@ static int explain_compare(const void *a, const void *b)
     return (x->gain < y->gain) - (x->gain > y->gain);
 }
 
+/* Leave out those about time that gain less than a fraction of it. */
+static int explain_drop(co_finding *finding, int n, double least)
+{
+    int kept = 0;
+
+    for (int i = 0; i < n; i++)
+        if (isnan(finding[i].gain) || finding[i].gain >= least)
+            finding[kept++] = finding[i];
+    return kept;
+}
+
 int co_explain_find(co_finding out[CO_EXPLAIN_MAX], const co_evidence *e)
 {
     int n = 0;
@@ -32,6 +45,8 @@ int co_explain_find(co_finding out[CO_EXPLAIN_MAX], const co_evidence *e)
         out[n] = (co_finding){.cause = (*d)->name, .gain = (double)NAN};
         n += (*d)->find(&out[n], e, out, n);
     }
+    /* Only now: others follow from what is left out here. */
+    n = explain_drop(out, n, EXPLAIN_LEAST / fmax(e->run.wall_seconds, EXPLAIN_LEAST));
     qsort(out, (size_t)n, sizeof(*out), explain_compare);
     return n;
 }

@@ -86,6 +86,41 @@ static void explain_parts_sum_to_wall_time(void **state)
     json_decref(root);
 }
 
+/* Layers add up to computing, and so to the wall time; what is saved is no more than there is. */
+static void explain_profile_divides_computing(void **state)
+{
+    json_t *root = explain_run("layers", "--profile --set log_every=1 --set epochs=8", 0);
+    const json_t *layers = json_object_get(root, "compute"),
+                 *savings = json_object_get(root, "savings");
+    const double compute =
+        json_number_value(json_object_get(json_object_get(root, "seconds"), "compute"));
+    const double wall = json_number_value(json_object_get(root, "wall_seconds"));
+    double sum = 0, last = wall;
+    bool linear = false, optimizer = false;
+
+    (void)state;
+    for (size_t i = 0; i < json_array_size(layers); i++) {
+        const json_t *layer = json_array_get(layers, i);
+        const char *op = json_string_value(json_object_get(layer, "op"));
+
+        sum += json_number_value(json_object_get(layer, "seconds"));
+        linear = linear || strcmp(op, "linear") == 0;
+        optimizer = optimizer ||
+                    strcmp(json_string_value(json_object_get(layer, "name")), "optimizer") == 0;
+    }
+    assert_near(sum, compute, 1e-6 + 1e-6 * compute);
+    assert_true(linear && optimizer);
+    for (size_t i = 0; i < json_array_size(savings); i++) {
+        const double seconds =
+            json_number_value(json_object_get(json_array_get(savings, i), "seconds"));
+
+        assert_true(seconds > 0 && seconds <= last);
+        last = seconds;
+    }
+    json_decref(root);
+    assert_non_null(strstr(program_line("explain layers --quick")->out, "(linear)"));
+}
+
 /* Of `gradient_norm` in step events. */
 static int explain_norms(double out[4], const char *path)
 {
@@ -201,6 +236,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(explain_parts_sum_to_wall_time),
+        cmocka_unit_test(explain_profile_divides_computing),
         cmocka_unit_test(train_gradient_norm_equals_that_of_clipping),
         cmocka_unit_test(explain_diverged_run_says_why),
         cmocka_unit_test(explain_frozen_drawn_layer_is_found),

@@ -4,9 +4,11 @@
 #
 # all: ten causes, each planted in three models on three data sets, and the three without a cause.
 # Thresholds were set on the first, mnist-net on MNIST; at least 18 of the other 20 have to be found,
-# and nothing in those without a cause. quick: three of the first, and those about learning alone. shipped:
-# short runs of the configs that come with Cohort, in which nothing may be found but what their
-# comments say of them. Prints a table; exit code 1: too few found, or something that is not there.
+# and nothing in those without a cause. That of small batches was set again after one of these was missed, so
+# it is planted in two more networks, on two more data sets, that no threshold was set on. quick: three of
+# the first, and those about learning alone. shipped: short runs of the configs that come with Cohort, in
+# which nothing may be found but what their comments say of them. Prints a table; exit code 1: too few
+# found, or something that is not there. SETS, CAUSES and CONFIGS in the environment name some of them.
 set -eu
 cohort=$(realpath "$1") plant=$(realpath "$2") slow=$(realpath "$3") source=$(realpath "$4") mode=${5:-all}
 data=${COHORT_DATA:-$source/../shared/data}
@@ -73,6 +75,11 @@ pictures() { # the values of `data` that C is trained on
     repeated_pictures "$data/imagenette" pictures-again
 }
 
+# What the example writes beside `cohort`'s build: energy.safetensors, faults.safetensors.
+arrays() {
+    "$(dirname "$cohort")/examples/example_make_arrays" . >/dev/null
+}
+
 # ---- configs ----
 
 base() { # SET
@@ -120,6 +127,14 @@ optimizer: {name: sgd, lr: 0.02, momentum: 0.9}
 log_every: 10
 END
         ;;
+    fashion)
+        cat "$source/configs/fashion-mnist.yaml"
+        echo 'log_every: 10'
+        ;;
+    energy)
+        sed 's/^shards:.*/ranks: 2/' "$source/configs/energy.yaml"
+        echo 'log_every: 10'
+        ;;
     esac
 }
 
@@ -150,7 +165,7 @@ change() { # SET CAUSE
     mnist/oversubscribed-cores) echo threads=4 ;;
     cifar/oversubscribed-cores) echo ranks=8 ;;
     imagenette/oversubscribed-cores) printf '%s\n' ranks=4 threads=2 ;;
-    mnist/slow-disk | cifar/slow-disk) echo 'checkpoint.every=20 steps' ;;
+    mnist/slow-disk | cifar/slow-disk) echo 'checkpoint.every=5 steps' ;;
     imagenette/slow-disk) echo "data={name: imagefolder, path: $data/imagenette, resize: 32, normalize: imagenet}" ;;
     esac
 }
@@ -211,14 +226,17 @@ row() { # SET CAUSE: prints a line; counts in hits, held
         [ -z "$was" ] || bad=$((bad + 1))
     elif [ "$1" = mnist ]; then
         [ $hit = missed ] || first=$((first + 1))
+    elif [ "$1" = fashion ] || [ "$1" = energy ]; then
+        [ $hit = missed ] || small=$((small + 1))
     else
         [ $hit = missed ] || held=$((held + 1))
     fi
     printf '%-12s %-22s %-7s %s\n' "$1" "$2" "$hit" "$was"
+    case $hit in missed | FALSE) "$cohort" explain "run-$1-$2" | sed 's/^/    /' ;; esac
     rm -rf "run-$1-$2"
 }
 
-bad=0 first=0 held=0
+bad=0 first=0 held=0 small=0
 all() {
     unpack mnist
     unpack cifar10
@@ -228,14 +246,20 @@ all() {
         planted cifar $cause 8000 1000
     done
     pictures
-    for name in ${SETS:-mnist cifar imagenette}; do
-        for cause in none $causes; do
+    arrays
+    for name in ${SETS:-mnist cifar imagenette fashion energy}; do
+        case $name in
+        fashion | energy) of_set='none small-batch' ;;
+        *) of_set="none $causes" ;;
+        esac
+        for cause in $of_set; do
             [ -z "${CAUSES:-}" ] || case " $CAUSES " in *" $cause "*) ;; *) continue ;; esac
             row "$name" "$cause"
         done
     done
     echo "on mnist, where thresholds were set: $first of 10; held out: $held of 20; false: $bad"
-    [ $held -ge 18 ] && [ $bad -eq 0 ]
+    echo "small batches in networks on which nothing was set: $small of 2"
+    [ $held -ge 18 ] && [ $small -eq 2 ] && [ $bad -eq 0 ]
 }
 
 # Causes that do not depend on how busy the machine is.
@@ -266,10 +290,12 @@ shipped() {
     mkdir -p a/b a/shared # configs name ../shared/data
     ln -s "$data" a/shared/data
     cd a/b
+    arrays
     for config in "$source"/configs/*.yaml "$source"/configs/*/*.yaml; do
-        case $config in */clusters/* | *fashion* | *energy* | *faults* | *resnet50*) continue ;; esac
+        case $config in */clusters/*) continue ;; esac
+        [ -z "${CONFIGS:-}" ] || case " $CONFIGS " in *" $(basename "$config" .yaml) "*) ;; *) continue ;; esac
         steps=400
-        case $config in *resnet* | *vit*) steps=30 ;; esac
+        case $config in *resnet50*) steps=10 ;; *resnet* | *vit*) steps=30 ;; esac
         "$cohort" train "$config" -q --run-dir run --set max_steps=$steps >log 2>&1 || tail -n 1 log
         was=$(cd "$folder" && found a/b/run)
         other=

@@ -120,6 +120,43 @@ static void detectors_late_rank_is_found_with_its_cost(void **state)
     assert_near(assert_only(&g->e, "late-rank"), 0.2, 1e-9); /* 4 s for one of two ranks */
 }
 
+/* A second program on the core of rank 1, which is woken late: its clock says that it waits. */
+static void detectors_rank_without_core_is_late(void **state)
+{
+    good *g = good_run();
+
+    (void)state;
+    g->times[0].wait = 3;
+    g->times[1].wait = 2.9;
+    assert_int_equal(co_explain_find((co_finding[CO_EXPLAIN_MAX]){0}, &g->e), 0);
+    g->times[1].delayed = 3.1;
+    assert_near(assert_only(&g->e, "late-rank"), 0.15, 1e-9);
+    g->times[0].wait = 0.2; /* nobody waits for it */
+    assert_int_equal(co_explain_find((co_finding[CO_EXPLAIN_MAX]){0}, &g->e), 0);
+}
+
+/* What takes less than a tenth of a second of a run needs no remedy. */
+static void detectors_of_little_time_say_nothing(void **state)
+{
+    good *g = good_run();
+
+    (void)state;
+    g->times[0].checkpoint = 0.4;
+    g->times[0].wall = g->times[1].wall = g->e.run.wall_seconds = 1;
+    assert_int_equal(co_explain_find((co_finding[CO_EXPLAIN_MAX]){0}, &g->e), 0);
+    g = good_run();
+    g->e.run.wall_seconds = 0.1;
+    for (int r = 0; r < RANKS; r++)
+        g->times[r] = (co_rank_times){.wall = 0.1,
+                                      .data = 0.04,
+                                      .compute = 0.04,
+                                      .core = 0.1,
+                                      .read = 0.07,
+                                      .read_core = 0.07,
+                                      .samples = 500};
+    assert_int_equal(co_explain_find((co_finding[CO_EXPLAIN_MAX]){0}, &g->e), 0);
+}
+
 static void detectors_late_rank_of_busy_machine_is_chance(void **state)
 {
     good *g = good_run();
@@ -267,11 +304,41 @@ static void detectors_other_causes_of_learning_are_found(void **state)
     assert_only(&g->e, "label-imbalance");
 }
 
+/* Half of computing is a layer at a quarter of the machine's limit, a tenth the update. */
+static void savings_are_parts_of_wall_time(void **state)
+{
+    co_evidence_layer layer[] = {{"fc1", "linear", 0.5e-3, 0.125e-3},
+                                 {"relu", "relu", 0.4e-3, 0},
+                                 {"optimizer", "", 0.1e-3, 0}};
+    co_saving saving[CO_SAVINGS_MAX];
+    good *g = good_run();
+
+    (void)state;
+    assert_int_equal(co_explain_savings(saving, &g->e), 0);
+    g->e.profile = (co_evidence_profile){.known = true,
+                                         .steps = 20,
+                                         .step = 1e-3,
+                                         .n = 3,
+                                         .at = layer,
+                                         .late = 0.06,
+                                         .late_local = 0.01};
+    /* layer, strategy, update, data */
+    assert_int_equal(co_explain_savings(saving, &g->e), 4);
+    assert_near(saving[0].seconds, 7 * 0.5 * 0.75, 1e-9);
+    assert_non_null(strstr(saving[0].what, "fc1 (linear)"));
+    assert_near(saving[1].seconds, 0.9 - 0.5 / CO_EVIDENCE_PERIOD - 7 * 0.01, 1e-9);
+    assert_non_null(strstr(saving[1].what, "47%"));
+    assert_near(saving[2].seconds, 7 * 0.1 / 2, 1e-9);
+    assert_near(saving[3].seconds, 0.1, 1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(detectors_good_run_finds_nothing),
         cmocka_unit_test(detectors_late_rank_is_found_with_its_cost),
+        cmocka_unit_test(detectors_rank_without_core_is_late),
+        cmocka_unit_test(detectors_of_little_time_say_nothing),
         cmocka_unit_test(detectors_late_rank_of_busy_machine_is_chance),
         cmocka_unit_test(detectors_more_threads_than_cores_is_found),
         cmocka_unit_test(detectors_wait_for_data_is_reader_or_disk),
@@ -284,6 +351,7 @@ int main(void)
         cmocka_unit_test(detectors_test_samples_of_training_are_found),
         cmocka_unit_test(detectors_frozen_drawn_weight_is_found),
         cmocka_unit_test(detectors_other_causes_of_learning_are_found),
+        cmocka_unit_test(savings_are_parts_of_wall_time),
     };
 
     return cmocka_run_group_tests_name("explain_detectors", tests, NULL, NULL);
