@@ -25,7 +25,7 @@ program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo tests test test-all test-gpu test-device test-exact test-accuracy test-faults test-checkpoints test-additions \
-         test-mutations test-distros test-arm64 test-hosts test-network test-first test-shards test-plan test-slurm test-explain test-docs docs-outputs docs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data \
+         test-mutations test-distros test-arm64 test-hosts test-network test-first test-shards test-plan test-slurm test-explain test-docs docs-outputs docs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data bench-watch \
          update-counts \
         deb dist test-packages install uninstall clean
 
@@ -180,6 +180,9 @@ bench-comm: all ## measure the sum over two ranks, beside Gloo, Open MPI and MPI
 
 bench-scaling: all ## measure two ranks beside two runs that exchange nothing; NETS=... a part
 	@bench/scaling.sh $(NETS)
+
+bench-watch: all ## measure what three viewers of `cohort watch` cost a training; a quiet machine, minutes
+	@bench/watch.sh
 
 bench-data: all ## measure how fast images come, beside libjpeg-turbo's own decoder
 	@bench/data.sh
