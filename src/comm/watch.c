@@ -51,17 +51,16 @@ void co_watch_attach(co_comm *comm, co_watch *watch, int rank)
 
 void co_watch_phase(co_comm *comm, co_phase phase)
 {
+    const uint64_t now = co_clock_ns();
     co_watch *w = comm->watch;
-    uint64_t now;
 
+    if (w) {
+        atomic_store_explicit(&w->phase, (unsigned)phase, memory_order_relaxed);
+        watch_set(&w->phase_ns, now);
+        watch_set(&w->beat_ns, now);
+    }
     if (phase == CO_PHASE_SAVING && comm->ops->tell_saving)
-        comm->ops->tell_saving(comm);
-    if (!w)
-        return;
-    now = co_clock_ns();
-    atomic_store_explicit(&w->phase, (unsigned)phase, memory_order_relaxed);
-    watch_set(&w->phase_ns, now);
-    watch_set(&w->beat_ns, now);
+        comm->ops->tell_saving(comm); /* after: it may go by the phase */
 }
 
 void co_watch_beat(co_comm *comm)

@@ -88,7 +88,7 @@ typedef struct co_comm_ops {
     /* Whether the oldest operation waits for `rank`, and the state of that rank. NULL: it does not
        wait for it, or the state is not accessible here. NULL function: it never is. */
     const struct co_watch *(*late)(const co_request *request, int rank);
-    /* This rank is about to save something, and will be late for its next operation; whether the
+    /* This rank has begun to save something, and will be late for its next operation; whether the
        oldest operation waits for a rank that has announced this. NULL: `late` knows of all
        ranks. */
     void (*tell_saving)(co_comm *comm);

@@ -47,6 +47,8 @@ typedef struct mpi_comm {
     /* For each rank, sequence + 1 of the collective before which it reported to save; [size], after
        `waiting`. */
     uint32_t *saving, saving_note[2];
+    uint64_t *saving_until_ns; /* [size], owned; reports are repeated: when the last one expires */
+    uint64_t saving_due_ns;    /* when this rank's has to be repeated; 0: it does not save */
     int notes_sent, notes_read;
     uint64_t (*names)[CO_MPI_NAME_WORDS]; /* text: each rank's host; owned; world only, else NULL */
     mpi_operator half[2][CO_REDUCE_OP_COUNT]; /* owned; operations on BF16 and F16 (reduce_ops.c) */
@@ -106,8 +108,9 @@ void co_mpi_unlock(void);
 /* For the world's communicator. */
 co_status co_mpi_progress_thread_open(mpi_comm *c);
 void co_mpi_progress_thread_close(mpi_comm *c);
-/* An operation was posted; call with the lock held. */
-void co_mpi_progress_thread_wake(mpi_comm *c, const co_coll_args *args);
+/* An operation was posted; something else is to be done. Call with the lock held. */
+void co_mpi_progress_thread_post(mpi_comm *c, const co_coll_args *args);
+void co_mpi_progress_thread_wake(mpi_comm *c);
 
 /* Elements that an operation moves in pieces: `count`, or `count` per block; 0: none. */
 size_t co_mpi_elements(const mpi_comm *c, const co_coll_args *args);
@@ -125,8 +128,13 @@ mpi_type co_mpi_type(co_dtype dtype);
 
 /* waiting_ranks.c: notify other ranks, once, that this rank has waited long in `request`. */
 co_status co_mpi_note_waiting(mpi_comm *c, mpi_request *request);
-/* Notify them that this rank will be late for the next operation. */
+/* Notify them that this rank saves and will be late for the next operation. */
 void co_mpi_note_saving(mpi_comm *c);
+/* For the progress thread: notify them again while that lasts, so that a lost host is told from a
+   slow disk. */
+void co_mpi_repeat_saving(mpi_comm *c);
+/* Whether rank p saves before the operation with that number + 1, as far as is known. */
+bool co_mpi_saves(const mpi_comm *c, int p, uint32_t next);
 /* Receive such notes into c->waiting and c->saving. */
 void co_mpi_read_notes(mpi_comm *c);
 /* Receive all notes before the communicator is freed; otherwise they could arrive in the next

@@ -157,7 +157,7 @@ static co_status mpi_start(mpi_comm *c, mpi_request *r)
     else
         st = mpi_start_collective(c, r);
     if (st == CO_OK)
-        co_mpi_progress_thread_wake(c, args);
+        co_mpi_progress_thread_post(c, args);
     co_mpi_unlock();
     return st;
 }
@@ -227,7 +227,7 @@ static bool mpi_is_saving(const co_request *request)
     r = (const mpi_request *)c->collectives.head;
     next = r ? r->descriptor.sequence + 1 : c->sequence + 1;
     for (int p = 0; p < c->base.size; p++)
-        saving = saving || c->saving[p] == next;
+        saving = saving || co_mpi_saves(c, p, next);
     co_mpi_unlock();
     return saving;
 }
@@ -296,6 +296,7 @@ void co_mpi_destroy(co_comm *comm)
     co_free(c->sends);
     co_free(c->receives);
     co_free(c->waiting);
+    co_free(c->saving_until_ns);
     co_free(c->names);
     co_free(c);
 }
@@ -317,8 +318,9 @@ static co_status mpi_open(co_comm **out, mpi_communicator check)
     c->sends = co_calloc(size, sizeof(*c->sends));
     c->receives = co_calloc(size, sizeof(*c->receives));
     c->waiting = co_calloc(2 * size, sizeof(*c->waiting));
+    c->saving_until_ns = co_calloc(size, sizeof(*c->saving_until_ns));
     *out = &c->base;
-    if (!c->sends || !c->receives || !c->waiting)
+    if (!c->sends || !c->receives || !c->waiting || !c->saving_until_ns)
         return CO_E_NOMEM;
     c->saving = c->waiting + size;
     CO_TRY(co_mpi_ops_create(c));

@@ -5,7 +5,7 @@
  * MPI moves data only when it is called, and a rank in a long kernel does not call it, so that
  * little communication would overlap with the backward pass. The thread sleeps between short polls:
  * it takes some hundredths of a core while data is in flight, and none otherwise. It sums in the
- * same order and floating-point mode as the rank would.
+ * same order and floating-point mode as the rank would. While the rank saves it tells the others.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -60,6 +60,18 @@ static void progress_look(mpi_comm *c)
     }
 }
 
+/* Until there is something to do. */
+static void progress_wait(mpi_comm *c)
+{
+    const struct timespec due = {(time_t)(c->saving_due_ns / 1000000000),
+                                 (long)(c->saving_due_ns % 1000000000)};
+
+    if (c->saving_due_ns)
+        pthread_cond_timedwait(&c->progress_thread->wake, &progress_turn, &due);
+    else
+        pthread_cond_wait(&c->progress_thread->wake, &progress_turn);
+}
+
 static void *progress_loop(void *arg)
 {
     mpi_comm *c = arg;
@@ -67,8 +79,9 @@ static void *progress_loop(void *arg)
 
     co_mpi_lock();
     while (!h->closing) {
+        co_mpi_repeat_saving(c);
         if (h->awake == 0) {
-            pthread_cond_wait(&h->wake, &progress_turn);
+            progress_wait(c);
             continue;
         }
         co_mpi_unlock(); /* unlock first: the rank may be waiting to poll what it started */
@@ -96,6 +109,7 @@ static int progress_start(mpi_comm *c)
 
 co_status co_mpi_progress_thread_open(mpi_comm *c)
 {
+    pthread_condattr_t monotonic;
     bool take_turns = false;
     int error;
 
@@ -105,7 +119,10 @@ co_status co_mpi_progress_thread_open(mpi_comm *c)
     c->progress_thread = co_calloc(1, sizeof(*c->progress_thread));
     if (!c->progress_thread)
         return CO_E_NOMEM;
-    pthread_cond_init(&c->progress_thread->wake, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->progress_thread->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     error = progress_start(c);
     if (!error)
         return CO_OK;
@@ -130,7 +147,13 @@ void co_mpi_progress_thread_close(mpi_comm *c)
     c->progress_thread = NULL;
 }
 
-void co_mpi_progress_thread_wake(mpi_comm *c, const co_coll_args *args)
+void co_mpi_progress_thread_wake(mpi_comm *c)
+{
+    if (c->progress_thread)
+        pthread_cond_signal(&c->progress_thread->wake);
+}
+
+void co_mpi_progress_thread_post(mpi_comm *c, const co_coll_args *args)
 {
     struct mpi_progress_thread *h = c->progress_thread;
 
@@ -138,6 +161,6 @@ void co_mpi_progress_thread_wake(mpi_comm *c, const co_coll_args *args)
         return;
     h->float_mode = co_thread_float_mode();
     if (h->awake == 0)
-        pthread_cond_signal(&h->wake);
+        co_mpi_progress_thread_wake(c);
     h->awake = PROGRESS_IDLE;
 }

@@ -2,14 +2,25 @@
  * waiting_ranks.c - which ranks wait in which collective.
  *
  * MPI does not tell which rank is missing, so ranks that have waited long notify the others, and a
- * rank that times out knows which have not. A rank that saves announces that it will be late.
+ * rank that times out knows which have not. A rank that saves announces that it will be late, and
+ * repeats that where a thread can.
  */
 #include "comm/mpi/internal.h"
+#include "comm/watch.h"
 #include "core/clock.h"
 
 #define NOTE_NS 100000000 /* waiting time after which others are notified */
 
-enum { NOTE_WAITING, NOTE_SAVING };
+enum {
+    NOTE_WAITING,
+    NOTE_SAVING,          /* said once */
+    NOTE_SAVING_REPEATED, /* expires after the timeout */
+};
+
+static uint64_t waiting_timeout_ns(const mpi_comm *c)
+{
+    return (uint64_t)c->base.timeout_ms * 1000000;
+}
 
 /* Send (kind, sequence + 1 of the operation) to all other ranks. */
 static co_status waiting_send(mpi_comm *c, uint32_t note[2])
@@ -29,10 +40,12 @@ static co_status waiting_send(mpi_comm *c, uint32_t note[2])
 
 co_status co_mpi_note_waiting(mpi_comm *c, mpi_request *r)
 {
-    const uint64_t limit = (uint64_t)c->base.timeout_ms * 1000000 / 4, now = co_clock_ns();
+    const uint64_t limit = waiting_timeout_ns(c) / 4, now = co_clock_ns();
 
     if (r->since_ns == 0)
         r->since_ns = now;
+    if (r->noted)
+        co_mpi_read_notes(c); /* as they come: they expire */
     if (r->noted || now - r->since_ns < (limit < NOTE_NS ? limit : NOTE_NS))
         return CO_OK;
     r->noted = true;
@@ -42,14 +55,38 @@ co_status co_mpi_note_waiting(mpi_comm *c, mpi_request *r)
 }
 
 /* A failure shows in the next operation. */
+static void waiting_send_saving(mpi_comm *c)
+{
+    (void)waiting_send(c, c->saving_note);
+    if (c->saving_note[0] == NOTE_SAVING_REPEATED)
+        c->saving_due_ns = co_clock_ns() + waiting_timeout_ns(c) / 4;
+    co_mpi_read_notes(c); /* makes MPI start sending now */
+}
+
 void co_mpi_note_saving(mpi_comm *c)
 {
-    if (c->saving_note[1] == c->sequence + 1)
+    const bool repeated = c->progress_thread && c->base.watch;
+
+    if (!repeated && c->saving_note[1] == c->sequence + 1)
         return;
-    c->saving_note[0] = NOTE_SAVING;
+    c->saving_note[0] = repeated ? NOTE_SAVING_REPEATED : NOTE_SAVING;
     c->saving_note[1] = c->sequence + 1;
-    (void)waiting_send(c, c->saving_note);
-    co_mpi_read_notes(c); /* makes MPI start sending now: nobody calls it while this rank saves */
+    waiting_send_saving(c);
+    co_mpi_progress_thread_wake(c);
+}
+
+void co_mpi_repeat_saving(mpi_comm *c)
+{
+    if (c->saving_due_ns &&
+        (c->cause.status != CO_OK || atomic_load(&c->base.watch->phase) != CO_PHASE_SAVING))
+        c->saving_due_ns = 0;
+    if (c->saving_due_ns && co_clock_ns() >= c->saving_due_ns)
+        waiting_send_saving(c);
+}
+
+bool co_mpi_saves(const mpi_comm *c, int p, uint32_t next)
+{
+    return c->saving[p] == next && co_clock_ns() < c->saving_until_ns[p];
 }
 
 /* Receive a note that has arrived; false: it failed. */
@@ -59,11 +96,14 @@ static bool waiting_read(mpi_comm *c, int from)
 
     if (co_mpi->recv(note, 2, co_mpi->u32, &from, CO_MPI_TAG_NOTE, c->check) != co_mpi->success)
         return false;
-    if (note[0] == NOTE_SAVING)
-        c->saving[from] = note[1];
-    else
-        c->waiting[from] = note[1];
     c->notes_read++;
+    if (note[0] == NOTE_WAITING) {
+        c->waiting[from] = note[1];
+        return true;
+    }
+    c->saving[from] = note[1];
+    c->saving_until_ns[from] =
+        note[0] == NOTE_SAVING ? UINT64_MAX : co_clock_ns() + waiting_timeout_ns(c);
     return true;
 }
 
