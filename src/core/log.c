@@ -5,8 +5,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/text.h"
 
 /* The only global besides the error message. Ranks may be threads. */
@@ -94,4 +97,16 @@ void co_log(co_log_level level, const char *fmt, ...)
     line[used++] = '\n';
     if (write(STDERR_FILENO, line, used) < 0)
         return; /* there is no place left to report it */
+}
+
+void co_log_wait_read(uint32_t ms)
+{
+    const uint64_t until = co_clock_ns() + (uint64_t)ms * 1000000;
+    struct stat to;
+    int unread;
+
+    if (fstat(STDERR_FILENO, &to) != 0 || !S_ISFIFO(to.st_mode))
+        return;
+    while (ioctl(STDERR_FILENO, FIONREAD, &unread) == 0 && unread > 0 && co_clock_ns() < until)
+        co_clock_sleep_us(500);
 }

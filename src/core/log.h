@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <cohort/log.h>
 
@@ -12,6 +13,9 @@ bool co_log_is_taken(void);
 
 /* One whole line in one write, e.g. "cohort: warning: ...". Ranks other than 0 are named. */
 void co_log(co_log_level level, const char *fmt, ...) CO_PRINTF(2, 3);
+/* Wait until the pipe that stderr may be has been read, for at most `ms`: a launcher that is told
+   to end the job may not read it any more. */
+void co_log_wait_read(uint32_t ms);
 /* Name the rank in this thread's lines; -1 (the start) names none. */
 void co_log_set_rank(int rank);
 

@@ -258,6 +258,7 @@ void co_mpi_abort(co_comm *comm, co_status status, const char *cause)
     const mpi_comm *c = (const mpi_comm *)comm;
 
     co_log(CO_LOG_ERROR, "rank %d failed: %s", c->world_rank, cause);
+    co_log_wait_read(1000);
     co_mpi_end_launcher();
     co_mpi_lock(); /* never unlocked */
     co_mpi->abort(co_mpi->world, co_exit_code(status));
