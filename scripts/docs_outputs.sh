@@ -71,7 +71,7 @@ may_run() {
         fashion-mnist) [ -d /usr/share/datasets/fashion-mnist ] || { echo "no $need"; return 1; } ;;
         mpi)
             command -v mpiexec >/dev/null && "$build/cohort" doctor 2>/dev/null |
-                grep -q '^ok *MPI library' || { echo "no MPI"; return 1; }
+                grep -q '^ok *mpi ' || { echo "no MPI"; return 1; }
             ;;
         gnuplot) command -v gnuplot >/dev/null || { echo "no gnuplot"; return 1; } ;;
         onnx)
