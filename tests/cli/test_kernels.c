@@ -240,6 +240,27 @@ static void bench_kernels_names_each_layer(void **state)
     assert_non_null(strstr(r->err, "choices measured in"));
 }
 
+/* The fixed choice, which depends on the level of instructions. */
+static void kernels_with_stride_at_avx2_are_direct(void **state)
+{
+    const char *args[] = {"list", "kernels", "--config", "strided.yaml", NULL};
+    const program_options avx2 = {.before = {"env", "COHORT_ISA=avx2"}};
+    const program_result *r;
+
+    (void)state;
+    if (!co_isa_has(CO_ISA_AVX2)) {
+        print_message("skipped: this CPU has no AVX2\n");
+        skip();
+    }
+    program_write_text("strided.yaml", "model: resnet18\n"
+                                       "data: {name: synthetic, shape: [3, 64, 64]}\n"
+                                       "batch: 8\n");
+    r = program_run(args, &avx2);
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "layer2.0.conv1       conv2d             cpu direct"));
+    assert_null(strstr(r->out, "layer2.0.downsample.0 conv2d             cpu direct"));
+}
+
 static int kernels_setup(void **state)
 {
     (void)state;
@@ -260,6 +281,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(kernels_that_resume_lacks_are_refused),
         cmocka_unit_test(kernels_that_cpu_lacks_are_refused),
         cmocka_unit_test(bench_kernels_names_each_layer),
+        cmocka_unit_test(kernels_with_stride_at_avx2_are_direct),
     };
     int failed;
 

@@ -34,6 +34,7 @@ static const co_kernel *const backend_kernels[] = {
     &co_cpu_phase_conv,
     &co_cpu_amx_conv,
     &co_cpu_winograd,
+    &co_cpu_direct_first,
     &co_cpu_small_conv,
     /* linear */
     &co_cpu_linear_amx,

@@ -15,5 +15,8 @@ bool conv2d_trim(conv2d_reach *out, const co_call *call, int i);
 bool conv2d_is_trimmed(const co_call *call);
 /* Whether Winograd's algorithm in fp32 is worthwhile; if not, *why. */
 bool conv2d_suits_winograd(const co_call *call, const char **why);
+/* Whether convolution by its definition comes before the kernels of other backends, and before that
+   of small images; if not, *why. */
+bool conv2d_suits_direct(const co_call *call, const char **why);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "backends/cpu/conv2d_rules.h"
 #include "core/half.h"
 #include "core/isa.h"
 #include "core/parallel.h"
@@ -413,6 +414,27 @@ const co_kernel co_cpu_direct_conv = {
     .backward = direct_backward,
     .fini = direct_fini,
     .yields_half = true,
+};
+
+/* --- before other backends --- */
+
+static bool direct_comes_first(const co_call *call, const char **why)
+{
+    return cpu_takes_floats(call, why) && direct_supports(call, why) &&
+           conv2d_suits_direct(call, why);
+}
+
+const co_kernel co_cpu_direct_first = {
+    .op = "conv2d",
+    .name = "direct",
+    .reads = CPU_READS,
+    .self_size = sizeof(direct),
+    .supports = direct_comes_first,
+    .plan = direct_plan,
+    .plan_backward = direct_plan_backward,
+    .forward = direct_forward,
+    .backward = direct_backward,
+    .fini = direct_fini,
 };
 
 /* --- with AMX --- */
