@@ -151,18 +151,24 @@ static const cluster_unit cluster_units[] = {
     {"s/B", "ms/MB", 1e-9},
 };
 
+/* 0, or a size with which formulas stay numbers. */
+static bool cluster_is_sane(double value)
+{
+    return value == 0 || (value >= 1e-18 && value <= 1e18);
+}
+
 bool co_cluster_quantity(double *out, const char *text, const char *unit)
 {
     char *end;
     const double value = strtod(text, &end);
 
-    if (end == text || !isfinite(value) || value < 0)
+    if (end == text)
         return false;
     end += strspn(end, " ");
     for (size_t i = 0; i < sizeof(cluster_units) / sizeof(cluster_units[0]); i++)
         if (strcmp(cluster_units[i].kind, unit) == 0 && strcmp(cluster_units[i].text, end) == 0) {
             *out = value * cluster_units[i].factor;
-            return true;
+            return cluster_is_sane(*out);
         }
     return false;
 }

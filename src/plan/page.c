@@ -11,6 +11,7 @@
 #define PAGE_WIDTH  640.0
 #define PAGE_HEIGHT 320.0
 #define PAGE_LEFT   70.0
+#define PAGE_RIGHT  26.0 /* half of the last label */
 #define PAGE_BOTTOM 40.0
 #define PAGE_TOP    14.0
 #define PAGE_LINES  8 /* colours */
@@ -24,7 +25,8 @@ static const char page_head[] =
     ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;"
     "max-width:1000px;padding:0 1em}svg{max-width:100%;height:auto}text{font-size:12px;"
     "fill:currentColor}table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
-    "td,th{padding:2px 10px;text-align:right;border-bottom:1px solid #8884}td:first-child,"
+    "table{font-size:13px}td,th{padding:2px 6px;text-align:right;border-bottom:1px solid "
+    "#8884}td:first-child,"
     "th:first-child{text-align:left}.wide{overflow-x:auto}\n</style>\n";
 
 static void page_text(FILE *out, const char *text)
@@ -62,7 +64,7 @@ static double page_rate(const co_prediction *p)
 
 static double page_x(double ranks)
 {
-    return PAGE_LEFT + (PAGE_WIDTH - PAGE_LEFT - 10) * log2(ranks) / log2(CO_SWEEP_RANKS);
+    return PAGE_LEFT + (PAGE_WIDTH - PAGE_LEFT - PAGE_RIGHT) * log2(ranks) / log2(CO_SWEEP_RANKS);
 }
 
 static double page_y(const page_chart *c, double value)
@@ -80,7 +82,7 @@ static void page_tick(FILE *out, const page_chart *c, double value)
     fprintf(out,
             "<path d=\"M%.0f %.1fH%.0f\" stroke=\"#8884\"/><text x=\"%.0f\" y=\"%.1f\" "
             "text-anchor=\"end\">%.4g</text>\n",
-            PAGE_LEFT, y, PAGE_WIDTH - 10, PAGE_LEFT - 6, y + 4, value);
+            PAGE_LEFT, y, PAGE_WIDTH - PAGE_RIGHT, PAGE_LEFT - 6, y + 4, value);
 }
 
 static void page_axes(FILE *out, const page_chart *c)

@@ -97,7 +97,8 @@ static step_timeline step_buckets(const plan_layout *l, const step_own *own)
     const co_plan_work *w = l->work;
     const size_t full = step_bucket(l);
     const double cpu = l->cluster->across.cpu * own->each,
-                 scale = own->backward / w->backward; /* of the last micro-batch */
+                 /* of the last micro-batch */
+        scale = w->backward > 0 ? own->backward / w->backward : 0;
     double ready = own->before, stretch = 0, link_free = 0, burst = l->cluster->across.burst;
     step_timeline t = {0};
     size_t segment = 0;

@@ -6,7 +6,6 @@
  */
 #include "plan/work.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,8 +19,9 @@
 #define WORK_MAX_FILE  ((size_t)256 << 20)
 #define WORK_MAX_RANKS 4096
 #define WORK_MAX_DRAWS 100000
-#define WORK_MIN_DRAWS 20 /* steps that say something of their distribution */
-#define WORK_ASSUMED   64 /* equal parts of a backward pass of which nothing is known */
+#define WORK_MIN_DRAWS 20   /* steps that say something of their distribution */
+#define WORK_MAX_VALUE 1e15 /* in any unit of the files; more is damage */
+#define WORK_ASSUMED   64   /* equal parts of a backward pass of which nothing is known */
 
 static co_status work_load(uint8_t **out, size_t *size, const char *dir, const char *name)
 {
@@ -38,7 +38,7 @@ static double work_number(const json_t *object, const char *key)
 {
     const double value = json_number_value(json_object_get(object, key));
 
-    return isfinite(value) && value > 0 ? value : 0;
+    return value > 0 && value <= WORK_MAX_VALUE ? value : 0;
 }
 
 static const char *work_text(const json_t *object, const char *key)
@@ -168,7 +168,7 @@ static void work_close_segments(co_plan_work *w)
 
     for (size_t i = 0; i < w->n_segment; i++)
         kernels += w->segment[i].seconds;
-    for (size_t i = 0; i < w->n_segment; i++)
+    for (size_t i = 0; i < w->n_segment && kernels > 0; i++)
         w->segment[i].seconds *= w->backward / kernels;
     w->segment[w->n_segment - 1].end = w->n;
 }

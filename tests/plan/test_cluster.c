@@ -42,6 +42,8 @@ static void quantity_without_its_unit_is_refused(void **state)
     assert_false(co_cluster_quantity(&value, "25", "s"));
     assert_false(co_cluster_quantity(&value, "-1 s", "s"));
     assert_false(co_cluster_quantity(&value, "nan s", "s"));
+    assert_false(co_cluster_quantity(&value, "1e300 GB/s", "B/s"));
+    assert_false(co_cluster_quantity(&value, "5e-324 B/s", "B/s"));
     assert_false(co_cluster_quantity(&value, "", "s"));
 }
 
