@@ -25,7 +25,7 @@ program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo tests test test-all test-gpu test-device test-exact test-accuracy test-faults test-checkpoints test-additions \
-         test-mutations test-distros test-arm64 test-hosts test-network test-first test-shards test-plan test-slurm test-explain test-docs docs-outputs docs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data bench-watch \
+         test-mutations test-distros test-arm64 test-hosts test-network test-first test-shards test-plan simulate test-slurm test-explain test-docs docs-outputs docs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data bench-watch \
          update-counts \
         deb dist test-packages install uninstall clean
 
@@ -124,6 +124,13 @@ test-shards: all ## training on shards over HTTP, from nginx on the loopback int
 
 test-plan: all ## what `cohort plan` predicts beside runs; CELLS=all takes half an hour; hosts need root
 	@PERCENT=$(or $(PERCENT),50) bench/plan.sh build $(or $(CELLS),quick)
+	@if pkg-config --exists simgrid; then cmake --build build --target simulate; fi
+	@PERCENT=$(or $(PERCENT),50) bench/simulate.sh build quick || [ $$? -eq 77 ]
+
+simulate: all ## plan beside a simulation of clusters by SimGrid's SMPI; POINTS=quick is seconds, all of them an hour
+	@$(SETUP) build simulate
+	@cmake --preset release >/dev/null && cmake --build build --target simulate
+	@bench/simulate.sh build $(or $(POINTS),all)
 
 test-slurm: tests ## training under Slurm, its nodes made of namespaces; installs slurmctld, slurmd, munge; needs root
 	@$(SETUP) slurm

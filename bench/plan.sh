@@ -122,7 +122,8 @@ hosts_of() # PLACE
 
 # By sums over the hosts of the place: bandwidth by what 8 MiB take longer than 4, of which each host
 # sends 2 (H - 1) / H; latency by 1 KiB, which go in one exchange; a core's time by the same without
-# a rate. Nodes of less than a core share this machine.
+# a rate. Of the latency that is measured, 2 ceil(log2 H) are those of the descriptors, one that of the
+# exchange, and a tenth that of each message. Nodes of less than a core share this machine.
 link() # PLACE: writes $work/PLACE.yaml
 {
     h=$(hosts_of "$1")
@@ -139,6 +140,9 @@ link() # PLACE: writes $work/PLACE.yaml
         -v c="$(seconds "$work/held" 8388608)" -v d="$(seconds "$work/free-$h" 4194304)" \
         -v e="$(seconds "$work/free-$h" 8388608)" -v name="$1" -v h="$h" -v cores="$(nproc)" 'BEGIN {
             sent = 4194304 * 2 * (h - 1) / h
+            for (reach = 1; reach < h; reach *= 2)
+                levels++
+            a /= 2 * levels + 1 + (h - 1) / 10
             printf "name: namespaces, %s\nnodes: %d\ncores: %g\nlinks:\n  across:\n", name, h, cores / h - 0.001
             printf "    bandwidth: %.6g MB/s\n    latency: %.4g us\n", sent / (c - b), a
             printf "    cpu: %.4g s/GB\n    burst: 256 KiB\n", (e - d) / sent * 1e3 * cores / h }' \

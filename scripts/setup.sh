@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what is missing to build and use Cohort on Debian 12, Ubuntu 22.04 or newer.
 #
-#   scripts/setup.sh [--ask] [LIST ...]     LIST: build optional demo test lint fuzz coverage hosts shards slurm deb chroot
+#   scripts/setup.sh [--ask] [LIST ...]     LIST: build optional demo test lint fuzz coverage hosts shards slurm simulate deb chroot
 #                                           first arm64 browser docs (nothing named: build optional)
 #
 # Does nothing when everything is there. What is needed and cannot be installed ends it, with the
@@ -97,6 +97,9 @@ slurmd slurmd             # runs on its nodes
 slurm-client srun         # the commands of its users
 munge munged              # how they know each other
 '
+simulate='
+libsimgrid-dev -          # simulates clusters for `make simulate`
+'
 
 browser='
 chromium chromium         # the test that opens a report
@@ -184,13 +187,14 @@ for list in "$@"; do
     hosts) lines="$lines$hosts" ;;
     shards) lines="$lines$shards" ;;
     slurm) lines="$lines$hosts$slurm" ;;
+    simulate) lines="$lines$simulate" ;;
     deb) lines="$lines$deb" ;;
     chroot) lines="$lines$chroot" ;;
     first) lines="$lines$first" ;;
     browser) lines="$lines$browser" ;;
     docs) lines="$lines$docs" ;;
     arm64) lines="$lines$arm64" ;;
-    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts shards slurm deb chroot first arm64 browser docs" ;;
+    *) fail "no list named '$list'; there are: build optional demo test lint fuzz coverage hosts shards slurm simulate deb chroot first arm64 browser docs" ;;
     esac
 done
 

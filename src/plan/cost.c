@@ -2,8 +2,10 @@
 #include "plan/cost.h"
 
 #include <math.h>
+#include <stdbool.h>
 
-#define COST_SMALL 16384.0 /* received bytes up to which sum_over_hosts.c exchanges once */
+#define COST_SMALL 16384.0   /* received bytes up to which sum_over_hosts.c exchanges once */
+#define COST_PIECE 1048576.0 /* bytes that pipeline.h exchanges at a time */
 
 double co_cost_levels(double p)
 {
@@ -63,21 +65,33 @@ double co_cost_two_trees(const co_cost_link *link, double bytes, double p)
     return 2 * co_cost_levels(p) * link->latency + 2 * bytes / link->bandwidth;
 }
 
-double co_cost_slices_bytes(double bytes, double p)
+/* Each of a host's ranks exchanges a slice of its own. */
+static bool cost_is_small(double bytes, double p, double slices)
 {
-    if (p <= 1)
-        return 0;
-    return bytes * p <= COST_SMALL ? (p - 1) * bytes : 2 * (p - 1) / p * bytes;
+    return bytes / slices * p <= COST_SMALL;
 }
 
-double co_cost_slices(const co_cost_link *link, double bytes, double p)
+double co_cost_slices_bytes(double bytes, double p, double slices)
 {
-    const double rounds = bytes * p <= COST_SMALL ? 1 : 2;
+    if (p <= 1)
+        return 0;
+    return cost_is_small(bytes, p, slices) ? (p - 1) * bytes : 2 * (p - 1) / p * bytes;
+}
+
+double co_cost_slices(const co_cost_link *link, double bytes, double p, double slices)
+{
+    const double rounds = cost_is_small(bytes, p, slices) ? 1 : 2;
+    const double messages = rounds * (p - 1) * fmax(1, ceil(bytes / COST_PIECE));
 
     if (p <= 1)
         return 0;
-    return rounds * (link->latency + (p - 1) * link->overhead) +
-           co_cost_slices_bytes(bytes, p) / link->bandwidth;
+    return rounds * link->latency + fmax(messages * link->overhead,
+                                         co_cost_slices_bytes(bytes, p, slices) / link->bandwidth);
+}
+
+double co_cost_agree(const co_cost_link *link, double p)
+{
+    return 2 * co_cost_levels(p) * link->latency;
 }
 
 double co_cost_allgather(const co_cost_link *link, double bytes, double p)

@@ -33,13 +33,17 @@ double co_cost_halving_doubling(const co_cost_link *link, double bytes, double p
    2 ceil(log2 p) alpha + 2 n / beta. NCCL's tree. */
 double co_cost_two_trees(const co_cost_link *link, double bytes, double p);
 
-/* What src/comm/mpi/sum_over_hosts.c does: every host gets its part of the bytes from all at once
-   and sends the sum to all at once, as MPI's linear all-to-all and all-gather do:
-   2 (alpha + (p - 1) overhead) + 2 (p - 1) / p n / beta; one such exchange, of all bytes, where
-   they are at most 16 KiB. */
-double co_cost_slices(const co_cost_link *link, double bytes, double p);
+/* What src/comm/mpi/pipeline.h does with a sum over p hosts, on each of which `slices` ranks have a
+   slice: every host gets its part of the bytes from all at once and sends the sum to all at once,
+   as MPI's linear all-to-all and all-gather do: 2 alpha + max(2 (p - 1) pieces overhead, 2 (p - 1)
+   / p n / beta), in pieces of 1 MiB; a rank's next message is prepared while the last one is on the
+   wire. One such exchange, of all bytes, where those that a rank receives are at most 16 KiB. */
+double co_cost_slices(const co_cost_link *link, double bytes, double p, double slices);
 /* Bytes that each of the p sends in that. */
-double co_cost_slices_bytes(double bytes, double p);
+double co_cost_slices_bytes(double bytes, double p, double slices);
+/* Before it, descriptors are compared (src/comm/mpi/check.c) by a small non-blocking all-reduce, in
+   Open MPI up a binomial tree and down: 2 ceil(log2 p) alpha. */
+double co_cost_agree(const co_cost_link *link, double p);
 
 /* Every rank's n bytes to all others: alpha + (p - 1) (overhead + n / beta). */
 double co_cost_allgather(const co_cost_link *link, double bytes, double p);

@@ -6,7 +6,6 @@
 typedef double (*exchange_cost_fn)(const co_cost_link *link, double bytes, double p);
 
 static const exchange_cost_fn exchange_costs[] = {
-    [CO_ALLREDUCE_SLICES] = co_cost_slices,
     [CO_ALLREDUCE_RING] = co_cost_ring,
     [CO_ALLREDUCE_RECURSIVE_DOUBLING] = co_cost_recursive_doubling,
     [CO_ALLREDUCE_HALVING_DOUBLING] = co_cost_halving_doubling,
@@ -19,11 +18,27 @@ static bool exchange_is_wide(int algorithm)
     return algorithm != CO_ALLREDUCE_RING && algorithm != CO_ALLREDUCE_TREE;
 }
 
+static double exchange_over(const co_cost_link *link, const plan_layout *l, int algorithm,
+                            double bytes)
+{
+    return algorithm == CO_ALLREDUCE_SLICES ? co_cost_slices(link, bytes, l->nodes, l->each)
+                                            : exchange_costs[algorithm](link, bytes, l->nodes);
+}
+
 static double exchange_across(const plan_layout *l, int algorithm, double bytes)
 {
     const co_cost_link link = co_cluster_across(l->cluster, l->nodes, exchange_is_wide(algorithm));
 
-    return exchange_costs[algorithm](&link, bytes, l->nodes);
+    return exchange_over(&link, l, algorithm, bytes);
+}
+
+/* What each collective of Cohort's waits for first. Ranks of a node follow each other in the tree.
+ */
+static double exchange_agree(const plan_layout *l)
+{
+    const co_cost_link link = co_cluster_across(l->cluster, l->nodes, false);
+
+    return co_cost_agree(&link, l->nodes) + co_cost_agree(&l->cluster->inside.cost, l->each);
 }
 
 static int exchange_algorithm(const plan_layout *l, double bytes)
@@ -46,7 +61,7 @@ static double exchange_busy(const plan_layout *l, int algorithm, double bytes)
     /* a ring's or a tree's message waits for the one before it; only slices go all at once */
     if (algorithm == CO_ALLREDUCE_SLICES)
         link.latency = 0;
-    return exchange_costs[algorithm](&link, bytes, l->nodes);
+    return exchange_over(&link, l, algorithm, bytes);
 }
 
 plan_exchange plan_exchange_whole(const plan_layout *l, double bytes)
@@ -58,7 +73,9 @@ plan_exchange plan_exchange_whole(const plan_layout *l, double bytes)
         return x;
     x.wire = exchange_busy(l, algorithm, bytes);
     x.latency = exchange_across(l, algorithm, bytes) - x.wire;
-    x.bytes = co_cost_slices_bytes(bytes, l->nodes);
+    if (algorithm == CO_ALLREDUCE_SLICES)
+        x.latency += exchange_agree(l);
+    x.bytes = co_cost_slices_bytes(bytes, l->nodes, l->each);
     return x;
 }
 
@@ -76,7 +93,7 @@ static plan_exchange exchange_all_to_all(const plan_layout *l, double bytes)
         return x;
     x.bytes = l->each * (l->ranks - l->each) * bytes;
     x.wire = x.bytes / link.bandwidth + (l->ranks - 1) * link.overhead;
-    x.latency = link.latency;
+    x.latency = link.latency + exchange_agree(l);
     return x;
 }
 

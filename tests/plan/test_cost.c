@@ -49,18 +49,28 @@ static void trees_of_1024_take_twenty_latencies(void **state)
     CLOSE(co_cost_two_trees(&cost_link, 1e6, 1024), 20 * 10e-6 + 2e-3);
 }
 
-static void slices_pay_one_latency_and_a_message_for_each_host(void **state)
+static void slices_pay_their_messages_or_their_bytes(void **state)
 {
     (void)state;
-    CLOSE(co_cost_slices(&cost_link, 4e6, 4), 2 * (10e-6 + 3e-6) + 6e-3);
-    CLOSE(co_cost_slices_bytes(4e6, 4), 6e6);
+    CLOSE(co_cost_slices(&cost_link, 4e6, 4, 1), 2 * 10e-6 + 6e-3);
+    CLOSE(co_cost_slices_bytes(4e6, 4, 1), 6e6);
+    /* two pieces of 1 MiB to 999 others, twice: 4 ms, and the bytes take 2.4 */
+    CLOSE(co_cost_slices(&cost_link, 1.2e6, 1000, 1), 2 * 10e-6 + 2 * 2 * 999 * 1e-6);
 }
 
 static void small_slices_are_exchanged_once(void **state)
 {
     (void)state;
-    CLOSE(co_cost_slices(&cost_link, 4096, 4), 10e-6 + 3e-6 + 3 * 4096 / 1e9);
-    CLOSE(co_cost_slices_bytes(4097, 4), 2 * 0.75 * 4097);
+    CLOSE(co_cost_slices(&cost_link, 4096, 4, 1), 10e-6 + 3 * 4096 / 1e9);
+    CLOSE(co_cost_slices_bytes(4097, 4, 1), 2 * 0.75 * 4097);
+    CLOSE(co_cost_slices_bytes(8192, 4, 2), 3.0 * 8192);
+}
+
+static void descriptors_go_up_a_tree_and_down(void **state)
+{
+    (void)state;
+    CLOSE(co_cost_agree(&cost_link, 1), 0.0);
+    CLOSE(co_cost_agree(&cost_link, 5), 6 * 10e-6);
 }
 
 static void allgather_sends_to_all_others(void **state)
@@ -82,7 +92,7 @@ static void collective_of_one_rank_is_free(void **state)
     assert_true(co_cost_recursive_doubling(&cost_link, 1e6, 1) == 0);
     assert_true(co_cost_halving_doubling(&cost_link, 1e6, 1) == 0);
     assert_true(co_cost_two_trees(&cost_link, 1e6, 1) == 0);
-    assert_true(co_cost_slices(&cost_link, 1e6, 1) == 0);
+    assert_true(co_cost_slices(&cost_link, 1e6, 1, 1) == 0);
     assert_true(co_cost_allgather(&cost_link, 1e6, 1) == 0);
     assert_true(co_cost_shared(&cost_link, 1e6, 1) == 0);
 }
@@ -136,8 +146,9 @@ int main(void)
         cmocka_unit_test(recursive_doubling_of_eight_sends_all_bytes_three_times),
         cmocka_unit_test(halving_doubling_of_eight_has_the_bytes_of_a_ring),
         cmocka_unit_test(trees_of_1024_take_twenty_latencies),
-        cmocka_unit_test(slices_pay_one_latency_and_a_message_for_each_host),
+        cmocka_unit_test(slices_pay_their_messages_or_their_bytes),
         cmocka_unit_test(small_slices_are_exchanged_once),
+        cmocka_unit_test(descriptors_go_up_a_tree_and_down),
         cmocka_unit_test(allgather_sends_to_all_others),
         cmocka_unit_test(shared_sum_memory_of_two_moves_half_twice),
         cmocka_unit_test(collective_of_one_rank_is_free),
