@@ -247,7 +247,7 @@ epochs: 2"
 fi
 
 if [ "$how" = device ]; then
-    config network "
+    network="
 layers:
   - conv2d: {out: 8, kernel: 3, padding: 1, bias: false}
   - batchnorm
@@ -260,6 +260,7 @@ data: {name: synthetic, shape: [1, 10, 10], classes: 10, samples: 250}
 epochs: 20
 optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
 device: {name: cuda, ranks_per_gpu: 4}"
+    config network "$network"
     shm 1 2 4
     mpi 1 2 4
     resized 60
@@ -267,6 +268,28 @@ device: {name: cuda, ranks_per_gpu: 4}"
     bereft 60 shrink
     killed 60 4 2
     killed 60 1 4
+    for update in parts zero; do
+        name="network, update: $update"
+        config_again "$network
+strategy: {name: sync, update: $update}"
+        shm 1 2 4
+        mpi 4
+        bereft 60 respawn
+        killed 60 4 2
+    done
+    for more in 'strategy: {name: sync, compress: bf16}' \
+        'strategy: {name: sync, compress: {name: topk, ratio: 0.05}}' \
+        'strategy: {name: sync, compress: powersgd}' 'sync_batch_norm: true'; do
+        for ranks in 2 3; do
+            name="network, ${more#strategy: }"
+            want=
+            printf '%s\nbatch: 96\n%s\n' "$network" "$more" >"$work/config.yaml"
+            shm $ranks $ranks
+            mpi $ranks
+            bereft 60 respawn $ranks
+            killed 60 $ranks $ranks
+        done
+    done
     exit $status
 fi
 

@@ -41,11 +41,6 @@ static co_status plan_check_device(const co_store *store, const co_plan_options 
         !(store->vector && plan_find_convert(store, options)))
         return co_fail(CO_E_UNSUPPORTED, "device %s: no backend there converts to half precision",
                        device);
-    if (device && options->over_ranks)
-        return co_fail(CO_E_UNSUPPORTED,
-                       "device %s: batch statistics over ranks are summed on the host; leave "
-                       "sync_batch_norm out",
-                       device);
     return CO_OK;
 }
 

@@ -1,6 +1,10 @@
 /*
- * device.c - models on a device: moving the store there, and checks that the device itself makes.
+ * device.c - models on a device: moving the store there, checks that the device itself makes, and
+ * sums over ranks.
  */
+#include <cohort/ext/comm.h>
+
+#include "comm/queued.h"
 #include "device/device.h"
 #include "model/model.h"
 
@@ -22,4 +26,18 @@ void co_model_check_loss(const co_model *model, const co_plan *plan, uint64_t co
         return;
     store->vector->max_abs(store->queue, &values->max_abs, co_plan_loss(plan), count);
     store->vector->step(store->queue, values, CO_STEP_LOSS, NULL);
+}
+
+co_status co_model_reduce(void *arg, double *v, size_t n)
+{
+    const co_model *model = arg;
+    const co_coll_args args = {.coll = CO_COLL_ALLREDUCE,
+                               .in = v,
+                               .out = v,
+                               .count = n,
+                               .dtype = CO_F64,
+                               .op = CO_SUM,
+                               .queue = model->store->queue};
+
+    return co_comm_enqueue_run(model->norm_comm, &args);
 }

@@ -206,7 +206,7 @@ co_status co_model_forward_late(co_model *model, const co_batch *batch, int step
 
     model->last = NULL;
     if (batch->count == 0)
-        return CO_OK;
+        return model->norm_comm ? co_model_phantom_forward(model, batch) : CO_OK;
     CO_TRY(late_place(&staged, &bytes, model, late, batch, NULL));
     CO_TRY(co_model_compute(&plan, model, &staged, true));
     if (head)

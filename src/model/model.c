@@ -245,11 +245,6 @@ void co_model_sync_batch_norm(co_model *model, co_comm *comm)
     model->norm_comm = comm && co_comm_size(comm) > 1 ? comm : NULL;
 }
 
-static co_status model_reduce(void *arg, double *v, size_t n)
-{
-    return co_comm_allreduce(arg, v, v, n, CO_F64, CO_SUM);
-}
-
 /* A distinct number for each step of a run, for up to 2^28 epochs of up to 2^36 steps. Up to 2^12
    epochs of 2^20 steps use only the lower half. */
 static uint64_t model_place(const co_batch *batch)
@@ -275,18 +270,16 @@ static co_status model_send_values(const co_model *model, const co_batch *batch)
     return co_values_send(model->store);
 }
 
-static co_run model_run(const co_model *model, const co_plan *plan)
+static co_run model_run(co_model *model, const co_plan *plan)
 {
     return (co_run){.seed = model->seed,
                     .values = model->store->values,
                     .sample = co_plan_samples(plan),
-                    .reduce = model->norm_comm ? model_reduce : NULL,
-                    .reduce_arg = model->norm_comm};
+                    .reduce = model->norm_comm ? co_model_reduce : NULL,
+                    .reduce_arg = model};
 }
 
-/* With batch statistics over ranks, a rank without samples runs the same plan as the others on a
-   sample that does not count, so that it takes part in every reduction. */
-static co_status model_phantom_forward(co_model *model, const co_batch *batch)
+co_status co_model_phantom_forward(co_model *model, const co_batch *batch)
 {
     static const uint32_t sample[1] = {0};
     const co_graph *graph = model->graph;
@@ -419,7 +412,7 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
         model_measure(model, NULL);
     }
     if (batch->count == 0)
-        return training && model->norm_comm ? model_phantom_forward(model, batch) : CO_OK;
+        return training && model->norm_comm ? co_model_phantom_forward(model, batch) : CO_OK;
     CO_TRY(co_model_compute(&plan, model, batch, training));
     co_profiler_enter(model->profiler, CO_PROFILE_METRICS);
     CO_TRY(co_plan_results(&score, &loss, plan));

@@ -110,6 +110,11 @@ co_status co_model_forward_late(co_model *model, const co_batch *batch, int step
 void co_model_take_late(co_result *out, co_model *model, int step, uint64_t part);
 /* Free the slots; no copy may be in flight. */
 void co_model_drop_late(co_model *model);
+/* co_run.reduce over the ranks of norm_comm; `model` is a co_model. */
+co_status co_model_reduce(void *model, double *v, size_t n);
+/* With batch statistics over ranks, a rank without samples runs the same plan as the others on a
+   sample that does not count, so that it takes part in every reduction. */
+co_status co_model_phantom_forward(co_model *model, const co_batch *batch);
 /* Shared parts of the above: the forward of a batch that has been checked and has samples, in
    memory of the host or the device; counting. */
 co_status co_model_compute(co_plan **out, co_model *model, const co_batch *batch, bool training);

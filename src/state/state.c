@@ -159,6 +159,12 @@ static float *state_live(size_t *n, bool *own, const co_state_source *from, int 
     return array.data;
 }
 
+/* Narrow [begin, end) to what there is memory for of the rank's live array i. */
+static void state_keep(size_t *begin, size_t *end, const co_state_source *from, int i)
+{
+    co_distributed_keep(begin, end, from->distributed, i - CO_STATE_MORE - (from->ema ? 2 : 0));
+}
+
 /* The rank's point; `run` (may be NULL) gets the run's. */
 static co_rank_point state_where(co_run_point *run, const co_state_source *source)
 {
@@ -208,6 +214,7 @@ static co_status state_copy(co_state *state, const co_state_source *source, int 
         } else {
             begin = co_store_slice(array->n, part, parts);
             end = co_store_slice(array->n, part + 1, parts);
+            state_keep(&begin, &end, source, i);
         }
         CO_TRY(co_queue_copy(queue, to + begin, live + begin, (end - begin) * sizeof(float)));
     }
@@ -230,6 +237,15 @@ co_status co_state_capture_part(co_state *state, const co_state_source *source)
     return state_copy(state, source, rank, rank, co_comm_size(source->comm));
 }
 
+/* n floats, which may be on a device, to rank 0, which takes them in memory of the host. */
+static co_status state_send(co_comm *comm, const float *x, size_t n, co_queue *queue)
+{
+    const co_coll_args args = {
+        .coll = CO_COLL_SEND, .in = x, .count = n, .dtype = CO_F32, .queue = queue};
+
+    return co_comm_enqueue_run(comm, &args);
+}
+
 /* Ranks that divide the update have optimizer state only for their slice. Send the slices to rank
    0, if it is one of them, which collects them in its state. Where the ranks of a host divide it,
    other hosts have the same values. */
@@ -250,7 +266,7 @@ static co_status state_gather_parts(co_state *state, const co_state_source *sour
             const size_t count = co_store_slice(n, r + 1, ranks) - begin;
 
             if (co_comm_rank(near) == r)
-                CO_TRY(co_comm_send(near, live + begin, count, CO_F32, 0));
+                CO_TRY(state_send(near, live + begin, count, source->store->queue));
             if (state && co_comm_rank(near) == 0)
                 CO_TRY(co_comm_recv(near, state->shape.array[i].data + begin, count, CO_F32, r));
         }
@@ -395,9 +411,8 @@ static co_status state_put_array(const co_state_source *to, const co_state *stat
     const co_comm *near = i == CO_STATE_PARAM ? co_distributed_sharers(to->distributed) : NULL;
     const int copies = co_state_copies(state, i);
     /* Ranks that share weights each write a slice. */
-    const size_t begin =
-        near ? co_store_slice(array->n, co_comm_rank(near), co_comm_size(near)) : 0;
-    const size_t end =
+    size_t begin = near ? co_store_slice(array->n, co_comm_rank(near), co_comm_size(near)) : 0;
+    size_t end =
         near ? co_store_slice(array->n, co_comm_rank(near) + 1, co_comm_size(near)) : array->n;
     const float *from = array->data;
     size_t n;
@@ -405,6 +420,7 @@ static co_status state_put_array(const co_state_source *to, const co_state *stat
     float *live = state_live(&n, &own, to, i);
 
     CO_TRY(state_check(array, live, n));
+    state_keep(&begin, &end, to, i);
     /* Each rank held a part of a sum; distribute the sum equally. */
     if (array->share && state->ranks != ranks)
         return state_put_mean(live, state, i, 0, n, (float)state->ranks / (float)ranks, queue);
@@ -475,6 +491,6 @@ co_status co_state_restore(co_rank_point *own, const co_state_source *to, const 
         counters[i] = own->count[i];
     if (near)
         CO_TRY(co_comm_barrier(near));
-    co_distributed_forget_others(to->distributed);
+    CO_TRY(co_distributed_forget_others(to->distributed));
     return co_distributed_resume(to->distributed, state->point.step, own->updates);
 }

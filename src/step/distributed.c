@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/sized.h"
+#include "device/device.h"
 #include "profile/profiler.h"
 #include "step/distributed_internal.h"
 #include "tensor/values.h"
@@ -34,6 +35,13 @@ static bool distributed_keeps_gradients(const co_strategy *strategy)
 static co_status distributed_open_scaler(co_distributed *d)
 {
     co_scaler_init(&d->scaler, &d->options.model->precision);
+    if (d->scaler.rules.dynamic && d->options.model->store->ring &&
+        co_strategy_persistent(d->strategy, 0))
+        return co_fail(CO_E_USAGE,
+                       "precision: what the strategy %s keeps of gradients from step to step has "
+                       "their loss scale, which on a device the host learns later; give "
+                       "`loss_scale` a number, or keep nothing",
+                       d->strategy->ops->name);
     if (!co_scaler_is_on(&d->scaler) || !distributed_keeps_gradients(d->strategy))
         return CO_OK;
     return co_fail(CO_E_USAGE,
@@ -125,7 +133,7 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
     if (store->param != param)
         co_model_drop_plans(options->model);
     if (st == CO_OK)
-        co_distributed_forget_others(d);
+        st = co_distributed_forget_others(d);
     if (st != CO_OK) {
         co_distributed_destroy(d);
         return st;
@@ -224,6 +232,7 @@ void co_distributed_destroy(co_distributed *d)
     distributed_take_grad(d);
     co_schedule_destroy(d->schedule);
     co_optim_destroy(d->optim);
+    co_device_free(d->options.model->store->device, d->norm_room, CO_MEMORY_DEVICE);
     co_free(d->frozen);
     if (d->owns_config)
         co_config_destroy(d->config);
@@ -300,7 +309,7 @@ bool co_distributed_repeats(const co_distributed *d)
 
     (void)co_strategy_counters(d->strategy, &counters);
     return co_strategy_replicas_in_sync(d->strategy) && !distributed_keeps_gradients(d->strategy) &&
-           counters == 0;
+           !d->strategy->on_host && counters == 0;
 }
 
 void co_distributed_count_step(co_distributed *d)

@@ -25,7 +25,7 @@ co_comm *co_distributed_sharers(const co_distributed *distributed);
 /* The ranks that divide the update, and the optimizer's state with it; NULL: each has all. */
 co_comm *co_distributed_dividers(const co_distributed *distributed);
 /* Give the memory of the optimizer's state for others' parts back; its values are lost. */
-void co_distributed_forget_others(const co_distributed *distributed);
+co_status co_distributed_forget_others(const co_distributed *distributed);
 /* Whether ranks currently have their own weights. */
 bool co_distributed_is_local(const co_distributed *distributed);
 /* Whether all ranks synchronize in the current step. */
@@ -37,12 +37,15 @@ bool co_distributed_ends_with_finish(const co_distributed *distributed);
 typedef struct co_distributed_array {
     char name[CO_DISTRIBUTED_MAX_NAME]; /* "momentum_buffer", "local.0" */
     float *data;
-    bool own;   /* each rank has its own */
-    bool share; /* likewise, and it is a part of a sum over ranks */
-    bool carry; /* belongs to the strategy; else to the optimizer */
+    size_t begin, end; /* elements of it that there is memory for */
+    bool own;          /* each rank has its own */
+    bool share;        /* likewise, and it is a part of a sum over ranks */
+    bool carry;        /* belongs to the strategy; else to the optimizer */
 } co_distributed_array;
 /* Get array i; false after the last. */
 bool co_distributed_array_at(co_distributed_array *out, const co_distributed *distributed, int i);
+/* Narrow [begin, end) to what array i has memory for; nothing where there is no such array. */
+void co_distributed_keep(size_t *begin, size_t *end, const co_distributed *distributed, int i);
 /* What the strategy's finish would make of the ranks' weights now (ext/strategy.h). */
 co_strategy_merge co_distributed_merge(const co_distributed *distributed);
 /* The strategy's counters on this rank; NULL: none. */
@@ -88,8 +91,10 @@ co_strategy_counts co_distributed_report(const co_distributed *distributed);
 /* Compute the norm of the gradient in the current step: of the whole gradient that the optimizer
    gets, before clipping. Before co_distributed_step. */
 void co_distributed_want_norm(co_distributed *distributed);
-/* That of the last step taken; NaN: not wanted, or not computed: on a device without clipping by
-   norm, and where a rank has a part of the gradient alone. */
+/* Queue that, after the step's work and outside of it; nothing where there is no queue. */
+co_status co_distributed_queue_norm(co_distributed *distributed);
+/* That of the last step taken; NaN: not wanted, or not computed, where a rank has a part of the
+   gradient alone. */
 double co_distributed_norm(const co_distributed *distributed);
 
 /* Time that this rank has spent on updates: clipping and the optimizer. */

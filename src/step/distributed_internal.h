@@ -7,6 +7,9 @@
 #include "step/distributed.h"
 #include "strategy/strategy.h"
 
+/* Steps that may be queued and not taken, and more. */
+#define DISTRIBUTED_IN_FLIGHT 4
+
 struct co_distributed {
     co_distributed_options options; /* its texts are only used in create */
     co_config *config;              /* owned if `owns_config` */
@@ -29,6 +32,9 @@ struct co_distributed {
     uint64_t update_ns; /* in clipping and the optimizer */
     bool wants_norm;    /* of the gradient, in this step */
     double norm;        /* of the last step; NaN: not computed */
+    /* With a queue: steps whose norm is queued, as number + 1, and what it takes. */
+    uint64_t norm_queued[DISTRIBUTED_IN_FLIGHT];
+    double *norm_room; /* owned; (CO_VECTOR_PARTS), in the store's memory; NULL: not taken yet */
 };
 
 /* --- freeze.c --- */

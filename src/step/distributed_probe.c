@@ -65,11 +65,14 @@ static bool distributed_array(co_distributed_array *out, const co_distributed *d
     if (i < states) {
         snprintf(out->name, sizeof(out->name), "%s", co_optim_state_name(d->optim, i));
         out->data = co_optim_state(d->optim, store, i);
+        co_optim_state_kept(&out->begin, &out->end, d->optim, store, i);
         out->own = d->strategy->own_state;
         out->share = out->carry = false;
         return true;
     }
     out->carry = true;
+    out->begin = 0;
+    out->end = store->n;
     out->data = co_strategy_persistent(d->strategy, (size_t)(i - states));
     out->own = out->share = co_strategy_is_partial_sum(d->strategy, (size_t)(i - states));
     snprintf(out->name, sizeof(out->name), "%s.%d", d->strategy->ops->name, i - states);
@@ -79,6 +82,17 @@ static bool distributed_array(co_distributed_array *out, const co_distributed *d
 bool co_distributed_array_at(co_distributed_array *out, const co_distributed *d, int i)
 {
     return distributed_array(out, d, d->options.model->store, i);
+}
+
+void co_distributed_keep(size_t *begin, size_t *end, const co_distributed *d, int i)
+{
+    co_distributed_array array;
+
+    if (i < 0 || !co_distributed_array_at(&array, d, i))
+        return;
+    *begin = *begin > array.begin ? *begin : array.begin;
+    *end = *end < array.end ? *end : array.end;
+    *end = *end > *begin ? *end : *begin;
 }
 
 co_comm *co_distributed_sharers(const co_distributed *d)
@@ -93,12 +107,13 @@ co_comm *co_distributed_dividers(const co_distributed *d)
     return d->strategy->divided;
 }
 
-void co_distributed_forget_others(const co_distributed *d)
+co_status co_distributed_forget_others(const co_distributed *d)
 {
     const co_strategy *s = d->strategy;
 
-    if (s->divided)
-        co_store_forget_state(d->options.model->store, s->update_begin, s->update_end);
+    if (!s->divided)
+        return CO_OK;
+    return co_store_forget_state(d->options.model->store, s->update_begin, s->update_end);
 }
 
 co_status co_distributed_list(co_distributed_array *out, int *n, bool *own_weights, int max,

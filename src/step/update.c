@@ -7,7 +7,9 @@
 
 #include "comm/queued.h"
 #include "core/rng.h"
+#include "device/device.h"
 #include "step/distributed_internal.h"
+#include "tensor/values.h"
 
 /* Round weights to half precision if there are no fp32 ones. Stochastic rounding is the same on all
    ranks, except while ranks have their own weights; then it is independent, so that errors cancel
@@ -74,20 +76,49 @@ static bool update_skips(const co_store *store)
     return !store->ring && store->values->found_inf;
 }
 
+/* Whether the norm is wanted, and this rank can compute it; with clipping it is there. */
+static bool update_wants_norm(const co_distributed *d)
+{
+    return d->wants_norm && d->options.clip_norm <= 0 && d->strategy->update_begin == 0 &&
+           d->strategy->update_end == d->options.model->store->n;
+}
+
 /* Without clipping nobody else needs it. The gradient is as the update has read it. */
 static void update_norm(co_distributed *d)
 {
     const co_store *store = d->options.model->store;
-    const bool whole =
-        d->strategy->update_begin == 0 && d->strategy->update_end == store->n && !store->ring;
     co_step_values *values = store->values;
 
-    if (d->wants_norm && d->options.clip_norm <= 0 && whole) {
+    if (store->ring)
+        return;
+    if (update_wants_norm(d)) {
         store->vector->sum_squares(store->queue, &values->sum_squares, NULL, store->grad, store->n,
                                    &values->rule);
         d->norm = sqrt(values->sum_squares);
     }
     d->wants_norm = false;
+}
+
+co_status co_distributed_queue_norm(co_distributed *d)
+{
+    const co_store *store = d->options.model->store;
+    co_step_values *values = store->values;
+    const uint64_t number = co_values_given(store)->number;
+    void *room = NULL;
+
+    if (!store->ring)
+        return CO_OK;
+    if (update_wants_norm(d)) {
+        if (!d->norm_room)
+            CO_TRY(co_device_alloc(&room, store->device, CO_VECTOR_PARTS * sizeof(*d->norm_room),
+                                   CO_MEMORY_DEVICE));
+        d->norm_room = d->norm_room ? d->norm_room : room;
+        store->vector->measure_squares(store->queue, &values->sum_squares, d->norm_room,
+                                       store->grad, store->n, &values->rule);
+        d->norm_queued[number % DISTRIBUTED_IN_FLIGHT] = number + 1;
+    }
+    d->wants_norm = false;
+    return CO_OK;
 }
 
 void co_distributed_want_norm(co_distributed *d)
@@ -105,7 +136,8 @@ co_status distributed_update(co_distributed *d)
     const size_t begin = d->strategy->update_begin, end = d->strategy->update_end;
     const co_store *store = d->options.model->store;
 
-    d->norm = (double)NAN;
+    if (!store->ring)
+        d->norm = (double)NAN;
     update_norm(d);
     if (begin < end) {
         if (!d->strategy->updated && !update_skips(store))
@@ -117,12 +149,26 @@ co_status distributed_update(co_distributed *d)
     return store->ring ? CO_OK : co_distributed_take(d, store->values);
 }
 
+/* What was queued after the step used the loss scale of the next one. */
+static double update_queued_norm(const co_distributed *d, const co_step_values *values)
+{
+    const uint64_t number = values->given.number;
+    const double moved =
+        co_scaler_is_on(&d->scaler) ? values->loss_scale.scale / d->scaler.state.scale : 1;
+
+    return d->norm_queued[number % DISTRIBUTED_IN_FLIGHT] == number + 1
+               ? sqrt(values->sum_squares) * moved
+               : (double)NAN;
+}
+
 co_status co_distributed_take(co_distributed *d, const co_step_values *values)
 {
     const double before = d->scaler.state.scale;
 
     if (d->options.clip_norm > 0)
         d->norm = values->norm;
+    else if (d->options.model->store->ring)
+        d->norm = update_queued_norm(d, values);
     d->updates = values->update - 1;
     d->lr = values->given.lr;
     if (!co_scaler_is_on(&d->scaler))

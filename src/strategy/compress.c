@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "comm/queued.h"
 #include "core/mem.h"
 #include "device/device.h"
 #include "strategy/bucket.h"
@@ -131,11 +132,11 @@ co_status co_compress_create(co_compress **out, const co_value *value, const co_
                              "compress: what is sent depends on the number of ranks, and shards "
                              "make the result independent of it; leave compress out, or let "
                              "shards be auto");
-    if (!co_device_is_host(strategy->store->device))
+    if (!co_device_is_host(strategy->store->device) && !ops->queued)
         return co_value_fail(value,
-                             "compress: what is sent is made up on the host, which cannot "
-                             "access gradients on the device %s; leave compress out",
-                             co_device_name(strategy->store->device));
+                             "compress: %s makes up what is sent on the host, which cannot "
+                             "access gradients on the device %s; use another, or leave it out",
+                             name, co_device_name(strategy->store->device));
     compress = co_calloc(1, sizeof(*compress) + ops->self_size);
     if (!compress)
         return CO_E_NOMEM;
@@ -178,6 +179,12 @@ bool co_compress_is_on(const co_compress *compress)
     return compress && compress->c.step >= (uint64_t)compress->start;
 }
 
+co_status co_compress_send(co_request **request, const co_compressor *c, co_coll_args args)
+{
+    args.queue = c->store->queue;
+    return co_comm_enqueue(request, c->comm, &args);
+}
+
 /* Post every piece whose end is final. */
 static co_status compress_post(co_compress *compress)
 {
@@ -204,12 +211,15 @@ static co_status compress_count(co_compress *compress, uint64_t before, co_statu
 co_status co_compress_ready(co_compress *compress, size_t begin, size_t end)
 {
     const uint64_t sent = co_comm_bytes_sent(compress->c.comm);
+    co_status st;
 
     /* a range after a gap waits for co_compress_finish */
     if (begin <= compress->ready && end > compress->ready)
         compress->ready = end;
-    CO_TRY(compress_count(compress, sent, compress_post(compress)));
-    return co_comm_progress(compress->c.comm);
+    st = compress_post(compress);
+    if (st == CO_OK)
+        st = co_comm_progress(compress->c.comm);
+    return compress_count(compress, sent, st);
 }
 
 /* Take one message of every piece in flight; *more: some have another round. */
@@ -221,7 +231,7 @@ static co_status compress_round(bool *more, co_compressor *c)
 
         if (!piece->request)
             continue;
-        CO_TRY(co_request_wait(piece->request));
+        CO_TRY(co_request_order(piece->request, c->store->queue));
         co_request_destroy(piece->request);
         piece->request = NULL;
         CO_TRY(c->ops->take(c, piece));

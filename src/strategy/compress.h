@@ -7,6 +7,7 @@
 #ifndef CO_STRATEGY_COMPRESS_H
 #define CO_STRATEGY_COMPRESS_H
 
+#include <cohort/ext/comm.h>
 #include <cohort/ext/compress.h>
 #include <cohort/ext/strategy.h>
 
@@ -45,5 +46,11 @@ float *co_compress_persistent(const co_compress *compress, size_t i);
 bool co_compress_is_partial_sum(const co_compress *compress, size_t i);
 /* (2): size of the gradients of this rank's steps so far, and bytes sent for them. */
 const uint64_t *co_compress_bytes(const co_compress *compress);
+
+/* --- for compressors --- */
+
+/* Start an operation on the store's queue, which it is to wait for by co_request_order. */
+co_status co_compress_send(co_request **request, const co_compressor *compressor,
+                           co_coll_args args);
 
 #endif

@@ -8,6 +8,7 @@
  */
 #include <cohort/ext/compress.h>
 
+#include "comm/queued.h"
 #include "core/mem.h"
 #include "strategy/compress.h"
 #include "tensor/store.h"
@@ -24,7 +25,7 @@ typedef struct half_message {
 
 typedef struct half_state {
     half_message *message; /* owned, (pieces) */
-    uint16_t *block;       /* owned: all buffers */
+    float *block;          /* owned: all buffers, in the store's memory */
     co_request **request;  /* owned: for all pieces */
 } half_state;
 
@@ -65,9 +66,8 @@ static co_status half_init(co_compressor *c)
         self->message[i].gather = self->request + i * ranks;
         total += self->message[i].slice * 2 * ranks;
     }
-    self->block = at = co_calloc_aligned(total, sizeof(*at));
-    if (!at)
-        return CO_E_NOMEM;
+    CO_TRY(co_store_take_array(&self->block, c->store, total / 2 + 1));
+    at = (uint16_t *)(void *)self->block;
     for (size_t i = 0; i < c->n_piece; i++) {
         half_message *message = &self->message[i];
 
@@ -86,6 +86,15 @@ static void half_add(const co_compressor *c, float *out, const uint16_t *all, si
                                 half_dtype(c));
 }
 
+static co_status half_gather_all(const co_compressor *c, co_piece *piece, uint16_t *out,
+                                 const uint16_t *in, size_t n)
+{
+    return co_compress_send(
+        &piece->request, c,
+        (co_coll_args){
+            .coll = CO_COLL_ALLGATHER, .in = in, .out = out, .count = n, .dtype = half_dtype(c)});
+}
+
 static co_status half_post(co_compressor *c, co_piece *piece)
 {
     const half_state *self = c->self;
@@ -101,14 +110,18 @@ static co_status half_post(co_compressor *c, co_piece *piece)
     store->vector->narrow(store->queue, message->own, memory ? memory : grad, memory, false, n,
                           half_dtype(c));
     if (half_is_direct(c))
-        return co_comm_iallgather(&piece->request, c->comm, message->all, message->own, n,
-                                  half_dtype(c));
+        return half_gather_all(c, piece, message->all, message->own, n);
     for (int rank = 0; rank < ranks; rank++) {
         co_request **request = rank + 1 < ranks ? &message->gather[rank] : &piece->request;
 
-        CO_TRY(co_comm_igather(request, c->comm, message->all,
-                               message->own + (size_t)rank * message->slice, message->slice,
-                               half_dtype(c), rank));
+        CO_TRY(co_compress_send(
+            request, c,
+            (co_coll_args){.coll = CO_COLL_GATHER,
+                           .in = message->own + (size_t)rank * message->slice,
+                           .out = rank == co_comm_rank(c->comm) ? message->all : NULL,
+                           .count = message->slice,
+                           .dtype = half_dtype(c),
+                           .peer = rank}));
     }
     return CO_OK;
 }
@@ -124,7 +137,7 @@ static co_status half_take_slices(co_compressor *c, co_piece *piece)
     float *sum = c->store->grad + piece->begin + begin;
 
     for (int i = 0; i + 1 < co_comm_size(c->comm); i++) {
-        CO_TRY(co_request_wait(message->gather[i]));
+        CO_TRY(co_request_order(message->gather[i], c->store->queue));
         co_request_destroy(message->gather[i]);
         message->gather[i] = NULL;
     }
@@ -132,8 +145,7 @@ static co_status half_take_slices(co_compressor *c, co_piece *piece)
     c->store->vector->narrow(c->store->queue, message->all, sum,
                              c->memory ? c->memory + piece->begin + begin : NULL, true, part,
                              half_dtype(c));
-    return co_comm_iallgather(&piece->request, c->comm, message->own, message->all, message->slice,
-                              half_dtype(c));
+    return half_gather_all(c, piece, message->own, message->all, message->slice);
 }
 
 static co_status half_take(co_compressor *c, co_piece *piece)
@@ -161,7 +173,7 @@ static void half_fini(co_compressor *c)
         co_request_destroy(self->request[i]);
     co_free(self->request);
     co_free(self->message);
-    co_free(self->block);
+    co_store_give_array(c->store, self->block);
 }
 
 const co_compressor_ops co_compressor_bf16 = {
@@ -169,6 +181,7 @@ const co_compressor_ops co_compressor_bf16 = {
     .summary = "gradients as 16-bit floats, 8 bits of exponent",
     .keys = half_keys,
     .self_size = sizeof(half_state),
+    .queued = true,
     .init = half_init,
     .post = half_post,
     .take = half_take,
@@ -180,6 +193,7 @@ const co_compressor_ops co_compressor_fp16 = {
     .summary = "gradients as 16-bit floats, 5 bits of exponent",
     .keys = half_keys,
     .self_size = sizeof(half_state),
+    .queued = true,
     .init = half_init,
     .post = half_post,
     .take = half_take,

@@ -18,6 +18,7 @@
 
 #include "core/mem.h"
 #include "core/rng.h"
+#include "device/device.h"
 #include "strategy/compress.h"
 #include "tensor/store.h"
 
@@ -26,6 +27,7 @@ typedef struct powersgd_part {
     size_t begin;           /* offset in the store */
     co_vector_matrix shape; /* rank 0: `rows` elements that are sent whole */
     float *p, *q;           /* messages: P (rank, rows) or (rows); Q (rank, cols) */
+    const float *fresh;     /* the initial Q, with warm_start */
     uint32_t number;        /* of the tensor; seeds its random numbers */
 } powersgd_part;
 
@@ -42,7 +44,9 @@ typedef struct powersgd_state {
     double min_compression;
     float *last;               /* owned; laid out like the store: the last Q at its tensor's place,
                                   then zeros */
-    float *block;              /* owned; memory of all p and q */
+    float *block;              /* owned; memory of all p, q, and fresh, and of `most` */
+    float *most;               /* a max_abs */
+    float *drawn;              /* owned; on the host: room for the largest Q */
     powersgd_part *part;       /* owned; of all pieces */
     powersgd_message *message; /* owned, (pieces) */
 } powersgd_state;
@@ -127,48 +131,78 @@ static float *powersgd_place(powersgd_message *message, float *at)
     return at;
 }
 
-/* Column k of a tensor's initial Q; the same on all ranks. */
-static void powersgd_draw(float *q, const powersgd_part *part, size_t k, uint64_t step)
+/* A tensor's Q of random numbers, the same on all ranks. Waits for the store's queue. */
+static co_status powersgd_draw(const co_compressor *c, float *q, const powersgd_part *part,
+                               uint64_t step)
 {
+    const powersgd_state *self = c->self;
     const co_rng rng = {.stream = CO_RNG_COMPRESS, .step = step, .item = part->number};
+    const size_t cols = part->shape.cols;
 
-    co_rng_normal(q, &rng, k * part->shape.cols, part->shape.cols);
+    for (size_t k = 0; k < part->shape.rank; k++)
+        co_rng_normal(self->drawn + k * cols, &rng, k * cols, cols);
+    return co_queue_copy_now(c->store->queue, q, self->drawn, part->shape.rank * cols * sizeof(*q));
 }
 
-static void powersgd_draw_all(float *q, const powersgd_part *part, uint64_t step)
+/* The parts of all pieces; *n: elements of their messages, *n_q: of their Q, *most_q: of one. */
+static void powersgd_list(size_t *n, size_t *n_q, size_t *most_q, const co_compressor *c)
 {
-    for (size_t k = 0; k < part->shape.rank; k++)
-        powersgd_draw(q + k * part->shape.cols, part, k, step);
+    const powersgd_state *self = c->self;
+    powersgd_part *part = self->part;
+
+    *n = *n_q = *most_q = 0;
+    for (size_t i = 0; i < c->n_piece; i++) {
+        powersgd_message *message = &self->message[i];
+
+        message->part = part;
+        powersgd_list_parts(message, c, &c->piece[i]);
+        part += message->n_part;
+        *n += message->n_p + message->n_q;
+        *n_q += message->n_q;
+        *most_q = message->n_q > *most_q ? message->n_q : *most_q;
+    }
+}
+
+/* What the first step begins with, and columns that have become 0. */
+static co_status powersgd_begin(const co_compressor *c, float *fresh)
+{
+    const powersgd_state *self = c->self;
+
+    for (size_t i = 0; i < c->n_piece; i++)
+        for (size_t k = 0; k < self->message[i].n_part; k++) {
+            powersgd_part *part = &self->message[i].part[k];
+
+            part->fresh = fresh;
+            CO_TRY(powersgd_draw(c, fresh, part, 0));
+            CO_TRY(powersgd_draw(c, self->last + part->begin, part, 0));
+            fresh += part->shape.cols * part->shape.rank;
+        }
+    return CO_OK;
 }
 
 static co_status powersgd_init(co_compressor *c)
 {
     powersgd_state *self = c->self;
-    size_t n_part = 0, n = 0;
+    size_t n, n_q, most_q;
     float *at;
 
     self->message = co_calloc(c->n_piece, sizeof(*self->message));
     self->part = co_calloc(c->store->n_tensor + c->n_piece, sizeof(*self->part));
-    if (self->warm_start)
-        self->last = co_calloc_aligned(c->store->n, sizeof(float));
-    if (!self->message || !self->part || (self->warm_start && !self->last))
+    if (!self->message || !self->part)
         return CO_E_NOMEM;
-    for (size_t i = 0; i < c->n_piece; i++) {
-        powersgd_message *message = &self->message[i];
-
-        message->part = self->part + n_part;
-        powersgd_list_parts(message, c, &c->piece[i]);
-        n_part += message->n_part;
-        n += message->n_p + message->n_q;
-    }
-    self->block = at = co_calloc_aligned(n, sizeof(*at));
-    if (!at)
+    powersgd_list(&n, &n_q, &most_q, c);
+    self->drawn = co_calloc(most_q + 1, sizeof(*self->drawn));
+    if (!self->drawn)
         return CO_E_NOMEM;
+    CO_TRY(co_store_take_array(&self->block, c->store, n + (self->warm_start ? n_q : 0) + 1));
+    at = self->block;
     for (size_t i = 0; i < c->n_piece; i++)
         at = powersgd_place(&self->message[i], at);
-    for (size_t i = 0; i < n_part && self->last; i++)
-        powersgd_draw_all(self->last + self->part[i].begin, &self->part[i], 0);
-    return CO_OK;
+    self->most = self->block + n + (self->warm_start ? n_q : 0);
+    if (!self->warm_start)
+        return CO_OK;
+    CO_TRY(co_store_take_array(&self->last, c->store, c->store->n));
+    return powersgd_begin(c, at);
 }
 
 /* The matrix of a part: this rank's gradient, plus its memory if there is one. */
@@ -177,7 +211,7 @@ static float *powersgd_matrix(const co_compressor *c, const powersgd_part *part)
     return (c->memory ? c->memory : c->store->grad) + part->begin;
 }
 
-static void powersgd_project(co_compressor *c, const powersgd_part *part)
+static co_status powersgd_project(co_compressor *c, const powersgd_part *part)
 {
     const powersgd_state *self = c->self;
     const co_store *store = c->store;
@@ -189,8 +223,20 @@ static void powersgd_project(co_compressor *c, const powersgd_part *part)
     if (self->last)
         q = self->last + part->begin;
     else
-        powersgd_draw_all(q, part, c->step);
+        CO_TRY(powersgd_draw(c, q, part, c->step));
     store->vector->matrix_times(store->queue, part->p, m, q, &part->shape);
+    return CO_OK;
+}
+
+static co_status powersgd_sum(const co_compressor *c, co_piece *piece, float *x, size_t n)
+{
+    return co_compress_send(&piece->request, c,
+                            (co_coll_args){.coll = CO_COLL_ALLREDUCE,
+                                           .in = x,
+                                           .out = x,
+                                           .count = n,
+                                           .dtype = CO_F32,
+                                           .op = CO_SUM});
 }
 
 static co_status powersgd_post(co_compressor *c, co_piece *piece)
@@ -203,12 +249,11 @@ static co_status powersgd_post(co_compressor *c, co_piece *piece)
         const powersgd_part *part = &message->part[i];
 
         if (part->shape.rank)
-            powersgd_project(c, part);
+            CO_TRY(powersgd_project(c, part));
         else
             store->vector->copy(store->queue, part->p, store->grad + part->begin, part->shape.rows);
     }
-    return co_comm_iallreduce(&piece->request, c->comm, message->p, message->p, message->n_p,
-                              CO_F32, CO_SUM);
+    return powersgd_sum(c, piece, message->p, message->n_p);
 }
 
 /* P is complete: compute this rank's Q of the part, and what they leave of the matrix. */
@@ -229,46 +274,44 @@ static void powersgd_take_p(co_compressor *c, const powersgd_part *part)
 }
 
 /* Q for the next step, orthonormal: only its span matters, and long columns would hide short ones.
-   A column that is zero would stay so, and is redrawn. */
-static co_status powersgd_keep(const co_compressor *c, const powersgd_part *part, bool finite)
+   A column that is zero would stay so, and one that is not finite, as all are then: it becomes the
+   initial one. */
+static void powersgd_keep(const co_compressor *c, const powersgd_part *part)
 {
     const powersgd_state *self = c->self;
-    const co_store *store = c->store;
+    const co_vector_ops *vector = c->store->vector;
     const co_vector_matrix turned = {.rows = part->shape.cols, .rank = part->shape.rank};
     const size_t cols = part->shape.cols;
     float *last = self->last + part->begin;
+    co_queue *queue = c->store->queue;
 
-    store->vector->copy(store->queue, last, part->q, part->shape.rank * cols);
-    store->vector->matrix_orthonormalize(store->queue, last, &turned);
+    vector->copy(queue, last, part->q, part->shape.rank * cols);
+    vector->matrix_orthonormalize(queue, last, &turned);
     for (size_t k = 0; k < part->shape.rank; k++) {
-        float most;
-
-        CO_TRY(co_store_max_abs(&most, store, last + k * cols, cols));
-        if (!finite || most == 0)
-            powersgd_draw(last + k * cols, part, k, 0);
+        vector->max_abs(queue, self->most, last + k * cols, cols);
+        vector->copy_unless(queue, self->most, last + k * cols, part->fresh + k * cols, cols);
     }
-    return CO_OK;
 }
 
 /* Q is complete: compute the gradient. */
-static co_status powersgd_take_q(co_compressor *c, const powersgd_part *part)
+static void powersgd_take_q(co_compressor *c, const powersgd_part *part)
 {
     const powersgd_state *self = c->self;
     const size_t n = part->shape.rows * part->shape.cols;
-    const co_store *store = c->store;
-    float most;
+    const co_vector_ops *vector = c->store->vector;
+    co_queue *queue = c->store->queue;
+    float *grad = c->store->grad + part->begin;
 
     if (part->shape.rank == 0)
-        return CO_OK;
-    CO_TRY(co_store_max_abs(&most, store, part->q, part->shape.rank * part->shape.cols));
+        return;
     if (self->last)
-        CO_TRY(powersgd_keep(c, part, isfinite(most)));
-    if (!isfinite(most) && c->memory)
-        store->vector->zero(store->queue, c->memory + part->begin, n);
-    store->vector->zero(store->queue, store->grad + part->begin, n);
-    store->vector->matrix_add_outer(store->queue, store->grad + part->begin, 1, part->p, part->q,
-                                    &part->shape);
-    return CO_OK;
+        powersgd_keep(c, part);
+    if (c->memory) {
+        vector->max_abs(queue, self->most, part->q, part->shape.rank * part->shape.cols);
+        vector->copy_unless(queue, self->most, c->memory + part->begin, NULL, n);
+    }
+    vector->zero(queue, grad, n);
+    vector->matrix_add_outer(queue, grad, 1, part->p, part->q, &part->shape);
 }
 
 static co_status powersgd_take(co_compressor *c, co_piece *piece)
@@ -280,11 +323,10 @@ static co_status powersgd_take(co_compressor *c, co_piece *piece)
         if (piece->round == 0)
             powersgd_take_p(c, &message->part[i]);
         else
-            CO_TRY(powersgd_take_q(c, &message->part[i]));
+            powersgd_take_q(c, &message->part[i]);
     if (piece->round > 0 || message->n_q == 0)
         return CO_OK;
-    return co_comm_iallreduce(&piece->request, c->comm, message->q, message->q, message->n_q,
-                              CO_F32, CO_SUM);
+    return powersgd_sum(c, piece, message->q, message->n_q);
 }
 
 static float *powersgd_persistent(bool *share, const co_compressor *c, size_t i)
@@ -301,8 +343,9 @@ static void powersgd_fini(co_compressor *c)
 
     co_free(self->message);
     co_free(self->part);
-    co_free(self->block);
-    co_free(self->last);
+    co_free(self->drawn);
+    co_store_give_array(c->store, self->block);
+    co_store_give_array(c->store, self->last);
 }
 
 const co_compressor_ops co_compressor_powersgd = {
@@ -311,6 +354,7 @@ const co_compressor_ops co_compressor_powersgd = {
     .keys = powersgd_keys,
     .self_size = sizeof(powersgd_state),
     .whole_tensors = true,
+    .queued = true,
     .init = powersgd_init,
     .post = powersgd_post,
     .take = powersgd_take,

@@ -17,6 +17,7 @@
 #include <math.h>
 
 #include "core/mem.h"
+#include "device/device.h"
 #include "strategy/compress.h"
 #include "tensor/store.h"
 
@@ -30,7 +31,7 @@ typedef struct topk_message {
 typedef struct topk_state {
     double ratio, momentum;
     float *velocity;       /* owned; laid out like the store; NULL without momentum */
-    uint32_t *block;       /* owned; memory of the following */
+    float *block;          /* owned; memory of the following, where the store is */
     uint32_t *room;        /* scratch for selections */
     topk_message *message; /* owned, (pieces) */
 } topk_state;
@@ -85,9 +86,8 @@ static co_status topk_init(co_compressor *c)
         words += (1 + ranks) * 2 * k;
         room = more > room ? more : room;
     }
-    self->block = at = co_calloc_aligned(words + room, sizeof(*at));
-    if (!at)
-        return CO_E_NOMEM;
+    CO_TRY(co_store_take_array(&self->block, c->store, words + room));
+    at = (uint32_t *)(void *)self->block;
     for (size_t i = 0; i < c->n_piece; i++) {
         topk_message *message = &self->message[i];
 
@@ -114,8 +114,20 @@ static void topk_remember(co_compressor *c, const co_piece *piece)
         store->vector->add(store->queue, c->memory + piece->begin, velocity ? velocity : grad, n);
 }
 
-/* Clear the sent elements of an array. If values are not finite, clear all of these, or they would
-   come back in every step. */
+/* Whether what is sent is finite, and with it all that is not: it is the largest. A device is not
+   waited for, and taken not to know. */
+static co_status topk_is_sound(bool *sound, const co_store *store, const float *value, size_t k)
+{
+    float most = NAN;
+
+    if (co_device_is_host(store->device))
+        CO_TRY(co_store_max_abs(&most, store, value, k));
+    *sound = isfinite(most);
+    return CO_OK;
+}
+
+/* Clear the sent elements of an array. If values may not be finite, clear all of these, or they
+   would come back in every step. */
 static void topk_forget(const co_store *store, float *x, size_t n, const topk_message *message,
                         bool sound)
 {
@@ -134,26 +146,32 @@ static co_status topk_post(co_compressor *c, co_piece *piece)
     const float *from = memory ? memory : store->grad + piece->begin;
     float *velocity = self->velocity ? self->velocity + piece->begin : NULL;
     float *value = (float *)message->own + k;
-    float most;
+    bool sound;
 
     topk_remember(c, piece);
     store->vector->top_k(store->queue, message->own, self->room, from, n, k);
     store->vector->gather(store->queue, value, from, message->own, k);
-    CO_TRY(co_store_max_abs(&most, store, value, k));
+    CO_TRY(topk_is_sound(&sound, store, value, k));
     if (memory)
-        topk_forget(store, memory, n, message, isfinite(most));
+        topk_forget(store, memory, n, message, sound);
     if (velocity)
-        topk_forget(store, velocity, n, message, isfinite(most));
-    return co_comm_iallgather(&piece->request, c->comm, message->all, message->own, 2 * k, CO_I32);
+        topk_forget(store, velocity, n, message, sound);
+    return co_compress_send(&piece->request, c,
+                            (co_coll_args){.coll = CO_COLL_ALLGATHER,
+                                           .in = message->own,
+                                           .out = message->all,
+                                           .count = 2 * k,
+                                           .dtype = CO_I32});
 }
 
-/* Rank 0's values are copied, because adding to 0 would lose the sign of -0. */
+/* Rank 0's values are copied, because adding to 0 would lose the sign of -0. What has come to a
+   device the host does not see. */
 static co_status topk_add(const co_store *store, float *grad, size_t n, const uint32_t *index,
                           size_t k, int rank)
 {
     const float *value = (const float *)index + k;
 
-    for (size_t i = 0; i < k; i++)
+    for (size_t i = 0; i < k && co_device_is_host(store->device); i++)
         if (index[i] >= n)
             return co_fail(CO_E_MISMATCH, "rank %d sent an element %u of %zu", rank, index[i], n);
     if (rank == 0)
@@ -191,7 +209,7 @@ static void topk_fini(co_compressor *c)
     topk_state *self = c->self;
 
     co_free(self->message);
-    co_free(self->block);
+    co_store_give_array(c->store, self->block);
     co_store_give_array(c->store, self->velocity);
 }
 
@@ -200,6 +218,7 @@ const co_compressor_ops co_compressor_topk = {
     .summary = "the largest elements of each rank's gradient and memory, with their places",
     .keys = topk_keys,
     .self_size = sizeof(topk_state),
+    .queued = true,
     .init = topk_init,
     .post = topk_post,
     .take = topk_take,

@@ -13,9 +13,10 @@
  * the same, so the bits are those of `update: whole`.
  *
  * With `update: zero` all ranks of all hosts divide the update, each with weights of its own, and
- * gather the others' parts after it (ZeRO, stage 1: Rajbhandari et al., arXiv:1910.02054).
+ * gather the others' parts after it (ZeRO, stage 1: Rajbhandari et al., arXiv:1910.02054). On a
+ * device, whose memory ranks do not share, `parts` is the same among the ranks of a host.
  */
-#include "core/mem.h"
+#include "comm/queued.h"
 #include "device/device.h"
 #include "strategy/compress.h"
 #include "strategy/parts.h"
@@ -75,16 +76,12 @@ static co_status sync_init(co_strategy *strategy)
 {
     sync_state *self = strategy->self;
 
-    if (self->update >= SYNC_PARTS && !co_device_is_host(strategy->store->device))
-        return co_fail(CO_E_USAGE,
-                       "update: %s works with weights in memory of the host, not of the device %s; "
-                       "use `update: whole`",
-                       sync_updates[self->update], co_device_name(strategy->store->device));
     if (strategy->tree && self->reduction == SYNC_MEAN)
         return co_fail(CO_E_USAGE,
                        "reduction: mean divides by the number of ranks, of which shards make the "
                        "result independent; use `reduction: sum`, or let shards be auto");
     CO_TRY(co_compress_create(&self->compress, self->compress_value, strategy, self->bucket_mib));
+    strategy->on_host = self->compress != NULL;
     return co_reducer_init(&self->reducer, strategy, strategy->store->grad, self->bucket_mib,
                            self->reduction == SYNC_MEAN ? CO_AVG : CO_SUM);
 }
@@ -106,14 +103,14 @@ static bool sync_divides(const co_strategy *strategy, const co_comm *local)
                                           strategy->store->n >= SYNC_PARTS_MIN);
 }
 
-/* All ranks divide the update, and each has weights of its own. */
-static co_status sync_start_zero(co_strategy *strategy)
+/* The ranks of `comm` divide the update, and each has weights of its own. */
+static co_status sync_start_zero(co_strategy *strategy, co_comm *comm)
 {
     sync_state *self = strategy->self;
 
-    co_parts_divide(strategy, strategy->comm);
-    self->slice = co_calloc(co_parts_room(strategy) + 1, sizeof(*self->slice));
-    return self->slice ? co_weights_broadcast(strategy) : CO_E_NOMEM;
+    co_parts_divide(strategy, comm);
+    CO_TRY(co_store_take_array(&self->slice, strategy->store, co_parts_room(strategy) + 1));
+    return co_weights_broadcast(strategy);
 }
 
 static co_status sync_start(co_strategy *strategy)
@@ -123,7 +120,9 @@ static co_status sync_start(co_strategy *strategy)
     co_status st;
 
     if (self->update == SYNC_ZERO)
-        return sync_start_zero(strategy);
+        return sync_start_zero(strategy, strategy->comm);
+    if (self->update == SYNC_PARTS && local && !co_device_is_host(strategy->store->device))
+        return sync_start_zero(strategy, local);
     if (!sync_divides(strategy, local))
         return co_weights_broadcast(strategy);
     st = co_shared_open(&self->weights, strategy, local);
@@ -238,7 +237,9 @@ static void sync_fini(co_strategy *strategy)
     co_reducer_fini(&self->reducer);
     co_shared_close(strategy, co_comm_local(strategy->comm), self->weights);
     co_compress_destroy(self->compress);
-    co_free(self->slice);
+    if (self->slice && strategy->divided != strategy->comm)
+        co_comm_release_devices(strategy->divided);
+    co_store_give_array(strategy->store, self->slice);
 }
 
 const co_strategy_ops co_strategy_sync = {

@@ -85,7 +85,7 @@ void co_store_destroy(co_store *store)
     co_values_close(store);
     co_device_free(store->device, store->result, CO_MEMORY_DEVICE);
     for (int i = 0; i < store->n_state; i++)
-        co_store_give_array(store, store->state[i]);
+        co_store_give_array(store, store->state[i] + store->kept[i].begin);
     co_store_give_array(store, store->buffer);
     co_store_give_array(store, store->own_grad);
     co_store_give_array(store, store->own_param);
@@ -125,6 +125,7 @@ co_status co_store_add_states(co_store *store, int n_state)
 {
     for (int i = 0; i < n_state; i++) {
         CO_TRY(co_store_take_array(&store->state[store->n_state], store, store->n));
+        store->kept[store->n_state] = (struct co_store_kept){0, store->n};
         store->n_state++;
     }
     return CO_OK;
@@ -247,12 +248,39 @@ void co_store_lend_grad(co_store *store, float *grad)
         co_device_forget(store->device, store->own_grad, store->n * sizeof(float));
 }
 
-void co_store_forget_state(co_store *store, size_t begin, size_t end)
+/* Memory of a device stays taken until its block is freed: let [begin, end) have a smaller one. */
+static co_status store_shrink_state(co_store *store, int i, size_t begin, size_t end)
+{
+    struct co_store_kept *kept = &store->kept[i];
+    float *part = NULL;
+    co_status st;
+
+    if (begin < kept->begin || end > kept->end || end - begin == kept->end - kept->begin)
+        return CO_OK;
+    CO_TRY(co_store_take_array(&part, store, end - begin));
+    st = co_queue_copy_now(store->queue, part, store->state[i] + begin,
+                           (end - begin) * sizeof(float));
+    if (st != CO_OK) {
+        co_store_give_array(store, part);
+        return st;
+    }
+    co_store_give_array(store, store->state[i] + kept->begin);
+    store->state[i] = part - begin;
+    *kept = (struct co_store_kept){begin, end};
+    return CO_OK;
+}
+
+co_status co_store_forget_state(co_store *store, size_t begin, size_t end)
 {
     for (int i = 0; i < store->n_state; i++) {
+        if (!co_device_is_host(store->device)) {
+            CO_TRY(store_shrink_state(store, i, begin, end));
+            continue;
+        }
         co_device_forget(store->device, store->state[i], begin * sizeof(float));
         co_device_forget(store->device, store->state[i] + end, (store->n - end) * sizeof(float));
     }
+    return CO_OK;
 }
 
 size_t co_store_slice(size_t n, int part, int parts)

@@ -33,6 +33,9 @@ typedef struct co_store {
     float *own_grad;   /* owned */
     int n_state;
     float *state[CO_STORE_MAX_STATES]; /* owned; optimizer state */
+    struct co_store_kept {
+        size_t begin, end; /* elements of the state that there is memory for */
+    } kept[CO_STORE_MAX_STATES];
     size_t n_buffer;
     float *buffer;               /* owned; running statistics: kept and saved, not trained */
     size_t n_tensor;             /* 0: nobody has said what is in the store */
@@ -92,8 +95,9 @@ void co_store_take_param(co_store *store);
 /* The same for gradients, whose values do not outlive a step: lent, and with NULL taken back. */
 void co_store_lend_grad(co_store *store, float *grad);
 
-/* Give the memory of all states but [begin, end) back; the values there are lost. */
-void co_store_forget_state(co_store *store, size_t begin, size_t end);
+/* Give the memory of all states but [begin, end) back; the values there are lost. On a device they
+   are in other memory from then on, and nobody may access the rest. */
+co_status co_store_forget_state(co_store *store, size_t begin, size_t end);
 
 /* Part `part` of `parts` of a store of n elements, nearly equal and a whole number of cache lines
    each: begin, and the begin of the next. */

@@ -68,6 +68,17 @@ static void vector_copy_if(co_queue *queue, const int32_t *flag, float *out, con
         vector_copy(queue, out, x, n);
 }
 
+static void vector_copy_unless(co_queue *queue, const float *most, float *out, const float *x,
+                               size_t n)
+{
+    const bool finite = *most <= FLT_MAX;
+
+    if (x && (!finite || *most == 0))
+        vector_copy(queue, out, x, n);
+    else if (!x && !finite)
+        vector_zero(queue, out, n);
+}
+
 static void vector_add(co_queue *queue, float *y, const float *x, size_t n)
 {
     (void)queue;
@@ -213,6 +224,13 @@ static void vector_sum_squares(co_queue *queue, double *out, float *most, const 
         *out += sum[k];
     if (most)
         memcpy(most, &key, sizeof(*most));
+}
+
+static void vector_measure_squares(co_queue *queue, double *out, double *room, const float *x,
+                                   size_t n, const co_grad_rule *rule)
+{
+    (void)room;
+    vector_sum_squares(queue, out, NULL, x, n, rule);
 }
 
 /* ---- 16 bits ---- */
@@ -374,6 +392,7 @@ const co_vector_ops VECTOR_TABLE = {
     .zero = vector_zero,
     .swap = vector_swap,
     .copy_if = vector_copy_if,
+    .copy_unless = vector_copy_unless,
     .add = vector_add,
     .scale = vector_scale,
     .divide = vector_divide,
@@ -382,6 +401,7 @@ const co_vector_ops VECTOR_TABLE = {
     .average = vector_average,
     .drop_nonfinite = vector_drop_nonfinite,
     .sum_squares = vector_sum_squares,
+    .measure_squares = vector_measure_squares,
     .max_abs = vector_max_abs,
     .round_nearest = vector_round_nearest,
     .round_stochastic = vector_round_stochastic,

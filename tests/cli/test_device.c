@@ -3,138 +3,9 @@
  * that the whole of it works, and nothing of speed. With the argument "gpu" on the machine's own
  * GPU, and skipped where there is none.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "cli/program.h"
-
-#define DEVICE_CONFIG                                                                              \
-    "model: mnist-net\n"                                                                           \
-    "data: {name: synthetic, shape: [1, 28, 28], classes: 10, samples: 48}\n"                      \
-    "batch: 12\n"                                                                                  \
-    "epochs: 2\n"                                                                                  \
-    "log_every: 1\n"                                                                               \
-    "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
-
-/* The same with fewer numbers, for what is not about the network; with running statistics. */
-#define DEVICE_SMALL                                                                               \
-    "layers:\n"                                                                                    \
-    "  - conv2d: {out: 4, kernel: 3, padding: 1, bias: false}\n"                                   \
-    "  - batchnorm\n"                                                                              \
-    "  - relu\n"                                                                                   \
-    "  - maxpool: 2\n"                                                                             \
-    "  - flatten\n"                                                                                \
-    "  - dropout: 0.2\n"                                                                           \
-    "  - linear: 10\n"                                                                             \
-    "data: {name: synthetic, shape: [1, 10, 10], classes: 10, samples: 48}\n"                      \
-    "batch: 12\n"                                                                                  \
-    "epochs: 2\n"                                                                                  \
-    "log_every: 1\n"                                                                               \
-    "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
-
-#define DEVICE_VIT                                                                                 \
-    "model: {name: vit-s16, layers: 1, heads: 2, width: 8, patch: 4}\n"                            \
-    "data: {name: synthetic, shape: [3, 8, 12], classes: 10, samples: 48}\n"                       \
-    "batch: 4\n"                                                                                   \
-    "max_steps: 6\n"                                                                               \
-    "log_every: 1\n"
-
-#define DEVICE_TEXT                                                                                \
-    "data: {name: text, path: text.txt, context: 19}\n"                                            \
-    "batch: 4\n"                                                                                   \
-    "max_steps: 6\n"                                                                               \
-    "log_every: 1\n"                                                                               \
-    "optimizer: {name: adamw, lr: 1e-2}\n"
-
-/* Of losses, with other orders of addition. */
-#define DEVICE_TOLERANCE 1e-4
-
-static bool real; /* the machine's own GPU */
-
-/* Where the stand-in is, and where a folder before it makes its other libraries missing. */
-#define DEVICE_PATH    "LD_LIBRARY_PATH=" TEST_STANDIN
-#define DEVICE_LACKING "LD_LIBRARY_PATH=" TEST_STANDIN "/lacking:" TEST_STANDIN
-
-/* With these libraries and so many GPUs; nothing is left in the user's cache. */
-static const program_result *device_run_with(const char *path, const char *gpus, const char *line)
-{
-    const program_options options = {.before = {"env", path, "XDG_CACHE_HOME=/dev/null", gpus}};
-    const char *args[PROGRAM_MAX_ARGS] = {NULL};
-    static char words[1024];
-    char *rest = NULL;
-    int n = 0;
-
-    if (real)
-        return program_line(line);
-    snprintf(words, sizeof(words), "%s", line);
-    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
-        args[n++] = word;
-    return program_run(args, &options);
-}
-
-static const program_result *device_run(const char *gpus, const char *line)
-{
-    return device_run_with(DEVICE_PATH, gpus, line);
-}
-
-/* Whether the program finds the machine's own. */
-static bool device_is_there(void)
-{
-    const program_result *r =
-        program_line("train good.yaml --quiet -s device=cuda -s max_steps=1 --run-dir there");
-
-    program_remove("there");
-    if (r->exit_code != 0 && strstr(r->err, "error: cuda: "))
-        printf("skipped: %s", strstr(r->err, "cuda: "));
-    else
-        program_assert_success(r);
-    return r->exit_code == 0;
-}
-
-static void device_need(void)
-{
-    if (real && !device_is_there())
-        skip();
-}
-
-/* Trained, and not on the CPU. */
-static void check_used(const program_result *r)
-{
-    program_assert_success(r);
-    assert_non_null(strstr(r->err, "device: GPU 0 ("));
-}
-
-static double device_figure(const char *dir, const char *name)
-{
-    json_t *summary = program_summary(dir);
-    const double value = json_number_value(json_object_get(summary, name));
-
-    json_decref(summary);
-    return value;
-}
-
-static void check_like(const char *got, const char *want)
-{
-    static const char *const names[] = {"train_loss", "test_loss"};
-
-    assert_true(device_figure(got, "steps") == device_figure(want, "steps"));
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (!(fabs(device_figure(got, names[i]) - device_figure(want, names[i])) <=
-              DEVICE_TOLERANCE))
-            fail_msg("%s: %s is %.9g, that of %s %.9g", got, names[i], device_figure(got, names[i]),
-                     want, device_figure(want, names[i]));
-}
+#include "cli/device_runs.h"
 
 static void check_trains_alike(const char *words)
 {
@@ -204,94 +75,6 @@ static void device_is_another_after_resume(void **state)
         program_remove("parts");
     }
     program_remove("whole");
-}
-
-static void device_of_each_rank_trains_as_one(void **state)
-{
-    char first[65], second[65];
-
-    (void)state;
-    program_assert_success(program_line("train good.yaml --quiet --run-dir cpu"));
-    check_used(device_run("STANDIN_GPUS=2", "train good.yaml -n 2 -s device=auto --run-dir one"));
-    check_like("one", "cpu");
-    program_assert_success(
-        device_run("STANDIN_GPUS=2", "train good.yaml --quiet -n 2 -s device=cuda --run-dir two"));
-    program_weights(first, "one");
-    program_weights(second, "two");
-    assert_string_equal(first, second);
-    program_remove("cpu");
-    program_remove("one");
-    program_remove("two");
-}
-
-/* Sums of two have the same bits whatever adds them up. */
-static void device_ranks_exchange_by_nccl_or_through_the_host(void **state)
-{
-    const program_result *r;
-    char first[65], second[65];
-
-    (void)state;
-#ifndef TEST_NCCL
-    printf("skipped: nccl.h was not found\n");
-    skip();
-#endif
-    r = device_run("STANDIN_GPUS=2", "train small.yaml -n 2 -s device=cuda --run-dir one");
-    check_used(r);
-    assert_non_null(strstr(r->err, "; ranks exchange by NCCL"));
-    program_weights(first, "one");
-    program_remove("one");
-    check_used(device_run("STANDIN_GPUS=2", "train small.yaml -n 2 -s device.name=cuda -s "
-                                            "device.exchange=host --run-dir one"));
-    program_weights(second, "one");
-    program_remove("one");
-    assert_string_equal(first, second);
-    r = device_run_with(DEVICE_LACKING, "STANDIN_GPUS=2",
-                        "train small.yaml -n 2 -s device=cuda -s max_steps=2 --run-dir one");
-    check_used(r);
-    assert_non_null(strstr(r->err, "exchange through the host's memory; cuda: NCCL is missing"));
-    program_remove("one");
-    r = device_run("STANDIN_GPUS=1", "train small.yaml -n 2 -s device.name=cuda -s "
-                                     "device.ranks_per_gpu=2 -s device.exchange=nccl "
-                                     "--run-dir one");
-    program_assert_error(r, 1, "exchange: nccl needs a GPU for each rank");
-    program_remove("one");
-}
-
-/* One rank of which each step is a graph, two that share a GPU, four on two of them. */
-static void device_shards_have_the_bits_of_any_ranks(void **state)
-{
-    static const char *const run[][2] = {
-        {"STANDIN_GPUS=1", "1"}, {"STANDIN_GPUS=1", "2"}, {"STANDIN_GPUS=2", "4"}};
-    char line[256], first[65], other[65];
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(run) / sizeof(run[0]); i++) {
-        snprintf(line, sizeof(line),
-                 "train small.yaml -n %s -s shards=4 -s device.name=cuda "
-                 "-s device.ranks_per_gpu=2 --run-dir shards",
-                 run[i][1]);
-        check_used(device_run(run[i][0], line));
-        program_weights(i == 0 ? first : other, "shards");
-        program_remove("shards");
-        if (i > 0)
-            assert_string_equal(other, first);
-    }
-}
-
-static void device_of_each_rank_over_mpi_trains_as_one(void **state)
-{
-    static const char *const args[] = {"train",     "good.yaml", "-s", "device=cuda",
-                                       "--run-dir", "mpi",       NULL};
-    const program_options options = {.before = {"env", DEVICE_PATH, "XDG_CACHE_HOME=/dev/null",
-                                                "STANDIN_GPUS=2", PROGRAM_MPIEXEC, "-n", "2"}};
-
-    (void)state;
-    program_need_mpi();
-    program_assert_success(program_line("train good.yaml --quiet --run-dir cpu"));
-    check_used(program_run(args, &options));
-    check_like("mpi", "cpu");
-    program_remove("cpu");
-    program_remove("mpi");
 }
 
 /* Its GPU goes with it, and the next one takes its place. */
@@ -443,22 +226,6 @@ static void device_that_cannot_train_is_refused(void **state)
         "expected one of cpu, auto, cuda");
 }
 
-static int device_setup(void **state)
-{
-    char text[1024] = "";
-
-    (void)state;
-    for (int i = 0; i < 12; i++)
-        strcat(text, "the quick brown fox jumps over a lazy dog, and\n");
-    program_write_text("text.txt", text);
-    program_write_text("text.yaml",
-                       "model: {name: gpt2, layers: 1, heads: 2, width: 8}\n" DEVICE_TEXT);
-    program_write_text("vit.yaml", DEVICE_VIT);
-    program_write_text("good.yaml", DEVICE_CONFIG);
-    program_write_text("small.yaml", DEVICE_SMALL);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest own[] = {
@@ -472,10 +239,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(device_transformers_agree_with_cpu),
         cmocka_unit_test(device_graph_of_a_step_has_its_bits),
         cmocka_unit_test(device_is_another_after_resume),
-        cmocka_unit_test(device_of_each_rank_trains_as_one),
-        cmocka_unit_test(device_ranks_exchange_by_nccl_or_through_the_host),
-        cmocka_unit_test(device_shards_have_the_bits_of_any_ranks),
-        cmocka_unit_test(device_of_each_rank_over_mpi_trains_as_one),
         cmocka_unit_test(device_rank_killed_is_replaced),
         cmocka_unit_test(device_that_is_lost_ends_its_rank),
         cmocka_unit_test(device_without_memory_says_what_fits),

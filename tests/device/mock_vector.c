@@ -54,6 +54,17 @@ static void mock_copy_if(co_queue *queue, const int32_t *flag, float *out, const
     mock_call_on(queue, &(mock_call){.run = run_copy_if, .p = {out, IN(x), IN(flag)}, .n = n});
 }
 
+static void run_copy_unless(const mock_call *c)
+{
+    co_vector_host()->copy_unless(NULL, c->p[2], c->p[0], c->p[1], c->n);
+}
+
+static void mock_copy_unless(co_queue *queue, const float *most, float *out, const float *x,
+                             size_t n)
+{
+    mock_call_on(queue, &(mock_call){.run = run_copy_unless, .p = {out, IN(x), IN(most)}, .n = n});
+}
+
 static void run_add(const mock_call *c)
 {
     co_vector_host()->add(NULL, c->p[0], c->p[1], c->n);
@@ -141,6 +152,13 @@ static void mock_sum_squares(co_queue *queue, double *out, float *most, const fl
 {
     mock_call_on(queue,
                  &(mock_call){.run = run_sum_squares, .p = {out, IN(x), IN(rule), most}, .n = n});
+}
+
+static void mock_measure_squares(co_queue *queue, double *out, double *room, const float *x,
+                                 size_t n, const co_grad_rule *rule)
+{
+    (void)room;
+    mock_sum_squares(queue, out, NULL, x, n, rule);
 }
 
 static void run_max_abs(const mock_call *c)
@@ -325,6 +343,7 @@ const co_vector_ops mock_vector = {
     .zero = mock_zero,
     .swap = mock_swap,
     .copy_if = mock_copy_if,
+    .copy_unless = mock_copy_unless,
     .add = mock_add,
     .scale = mock_scale,
     .divide = mock_divide,
@@ -333,6 +352,7 @@ const co_vector_ops mock_vector = {
     .average = mock_average,
     .drop_nonfinite = mock_drop_nonfinite,
     .sum_squares = mock_sum_squares,
+    .measure_squares = mock_measure_squares,
     .max_abs = mock_max_abs,
     .round_nearest = mock_round_nearest,
     .round_stochastic = mock_round_stochastic,

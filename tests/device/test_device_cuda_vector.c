@@ -102,7 +102,7 @@ static void reduce(const place *p, size_t n, size_t k)
 
 static void vector_reductions_of_any_length_have_bits_of_host(void **state)
 {
-    static const size_t length[] = {1, 7, 8, 9, 255, 2048, 2049, 4103, MANY};
+    static const size_t length[] = {1, 7, 8, 9, 255, 2048, 2049, 4103, 32767, 32768, 40001, MANY};
     co_device *device = open_gpu();
     float *x = draw(false);
     place there, here;
@@ -169,11 +169,69 @@ static void vector_entries_have_bits_of_host(void **state)
     co_cuda_close(device);
 }
 
+/* Of equal ones the first, in whatever part they are. */
+static void vector_top_k_with_ties_has_bits_of_host(void **state)
+{
+    static const size_t length[] = {4103, 32768, 100003, MANY};
+    co_device *device = open_gpu();
+    float *x = draw(true);
+    place there, here;
+
+    (void)state;
+    open_place(&there, device, x);
+    open_place(&here, NULL, x);
+    there.vector->round_nearest(there.queue, there.x, MANY, CO_BF16);
+    here.vector->round_nearest(NULL, here.x, MANY, CO_BF16);
+    for (size_t i = 0; i < sizeof(length) / sizeof(length[0]); i++)
+        for (size_t k = 1; k <= PICKS && k <= length[i]; k = k * 3 + 1) {
+            there.vector->top_k(there.queue, there.index, there.room, there.x, length[i], k);
+            here.vector->top_k(NULL, here.index, here.room, here.x, length[i], k);
+            check(&there, &here, there.index, here.index, k * sizeof(*here.index));
+        }
+    close_place(&there);
+    close_place(&here);
+    co_free(x);
+    co_cuda_close(device);
+}
+
+/* In an order of their own, which is the same every time. */
+static void vector_measured_squares_are_those_of_host(void **state)
+{
+    static const size_t lengths[] = {0, 1, 255, 4096, 65537, MANY};
+    co_device *device = open_gpu();
+    float *x = co_calloc(MANY, sizeof(*x));
+    const co_rng rng = {.seed = 5, .stream = CO_RNG_TEST};
+    place there, here;
+    double got, want;
+    void *room;
+
+    (void)state;
+    assert_non_null(x);
+    co_rng_normal(x, &rng, 0, MANY);
+    open_place(&there, device, x);
+    open_place(&here, NULL, x);
+    room = take(&there, CO_VECTOR_PARTS * sizeof(double));
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        here.vector->measure_squares(NULL, here.squares, NULL, here.x, lengths[i], NULL);
+        there.vector->measure_squares(there.queue, there.squares, room, there.x, lengths[i], NULL);
+        assert_int_equal(co_queue_copy_now(there.queue, &got, there.squares, sizeof(got)), CO_OK);
+        want = *here.squares;
+        assert_true(fabs(got - want) <= 1e-12 * want);
+    }
+    co_device_free(device, room, CO_MEMORY_DEVICE);
+    close_place(&there);
+    close_place(&here);
+    co_free(x);
+    co_cuda_close(device);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vector_entries_have_bits_of_host),
         cmocka_unit_test(vector_reductions_of_any_length_have_bits_of_host),
+        cmocka_unit_test(vector_top_k_with_ties_has_bits_of_host),
+        cmocka_unit_test(vector_measured_squares_are_those_of_host),
         cmocka_unit_test(vector_rounding_of_every_size_has_bits_of_host),
     };
 

@@ -106,20 +106,46 @@ static void rank_of_resnet_with_shards_has_bits_of_host(void **state)
     check(resnet, "shards: 4\n", 1);
 }
 
-static void ranks_that_are_to_share_weights_are_refused(void **state)
+static void ranks_that_divide_the_update_have_bits_of_host(void **state)
 {
-    static const char parts[] =
-        "model: {name: mlp, hidden: [9]}\n"
-        "data: {name: synthetic, shape: [1, 6, 6], classes: 7, samples: 20}\n"
-        "batch: 4\n"
-        "backend: ref\n"
-        "strategy: {name: sync, update: parts}\n"
-        "threads: 1\n";
-    training t = {.config = parts, .name = "run", .ranks = 2, .mock = true, .fails = true};
+    (void)state;
+    check(mnist_net, "strategy: {name: sync, update: zero}\n", 3);
+}
+
+static void ranks_that_divide_the_update_by_host_have_its_bits(void **state)
+{
+    (void)state;
+    check(mnist_net, "strategy: {name: sync, update: parts}\n", 2);
+}
+
+static void ranks_that_send_16_bits_have_bits_of_host(void **state)
+{
+    (void)state;
+    check(resnet, "strategy: {name: sync, compress: bf16}\n", 3);
+}
+
+static void ranks_that_send_large_elements_have_bits_of_host(void **state)
+{
+    (void)state;
+    check(resnet, "strategy: {name: sync, compress: {name: topk, ratio: 0.05, start: 2}}\n", 2);
+}
+
+static void ranks_that_send_thin_matrices_have_bits_of_host(void **state)
+{
+    (void)state;
+    check(resnet, "strategy: {name: sync, compress: powersgd}\n", 2);
+}
+
+/* The host would scale what is kept a step too late. */
+static void ranks_that_keep_gradients_refuse_a_moving_loss_scale(void **state)
+{
+    char text[2048];
+    training t = {.config = text, .name = "run", .ranks = 2, .mock = true, .fails = true};
 
     (void)state;
+    snprintf(text, sizeof(text), "%sstrategy: {name: sync, compress: bf16}\n", mnist_net);
     training_run(&t);
-    assert_non_null(strstr(t.message, "update: parts works with weights in memory of the host"));
+    assert_non_null(strstr(t.message, "give `loss_scale` a number"));
 }
 
 int main(void)
@@ -133,7 +159,12 @@ int main(void)
         TEST_OF(ranks_of_resnet_with_local_steps_have_bits_of_host),
         TEST_OF(ranks_of_mnist_net_with_shards_have_bits_of_host),
         TEST_OF(rank_of_resnet_with_shards_has_bits_of_host),
-        TEST_OF(ranks_that_are_to_share_weights_are_refused),
+        TEST_OF(ranks_that_divide_the_update_have_bits_of_host),
+        TEST_OF(ranks_that_divide_the_update_by_host_have_its_bits),
+        TEST_OF(ranks_that_send_16_bits_have_bits_of_host),
+        TEST_OF(ranks_that_send_large_elements_have_bits_of_host),
+        TEST_OF(ranks_that_send_thin_matrices_have_bits_of_host),
+        TEST_OF(ranks_that_keep_gradients_refuse_a_moving_loss_scale),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

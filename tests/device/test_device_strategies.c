@@ -15,14 +15,17 @@ static co_device *open_device(void)
     return device;
 }
 
-static void check_split(size_t split, const char *config, bool early, co_device *device)
+/* `config` on the device as `of_host` on the host. */
+static void check_alike(size_t split, const char *config, const char *of_host, bool early,
+                        co_device *device)
 {
     static rank host[MAX_RANKS], mock[MAX_RANKS];
-    job j = job_of(split, config, STEPS);
+    job j = job_of(split, of_host, STEPS);
 
     j.early = early;
     run(host, &j);
     j.device = device;
+    j.config = config;
     run(mock, &j);
     for (int i = 0; i < j.ranks; i++) {
         assert_same_bytes(mock[i].param, host[i].param);
@@ -30,6 +33,24 @@ static void check_split(size_t split, const char *config, bool early, co_device 
         assert_int_equal(mock[i].bytes_sent, host[i].bytes_sent);
         assert_int_equal(mock[i].updates, host[i].updates);
     }
+}
+
+static void check_split(size_t split, const char *config, bool early, co_device *device)
+{
+    check_alike(split, config, config, early, device);
+}
+
+/* Ranks share no memory of a device: those of a host divide the update as all ranks do. */
+static void strategy_parts_on_a_device_gathers_weights(void **state)
+{
+    co_device *device = open_device();
+
+    (void)state;
+    for (size_t s = 0; s < N_SPLITS; s++)
+        for (int early = 0; early < 2; early++)
+            check_alike(s, "strategy: {name: sync, update: parts, bucket_mib: 0.0002}",
+                        "strategy: {name: sync, update: zero, bucket_mib: 0.0002}", early, device);
+    mock_close(device);
 }
 
 static void strategies_on_a_late_device_have_bits_of_host(void **state)
@@ -42,6 +63,8 @@ static void strategies_on_a_late_device_have_bits_of_host(void **state)
         "strategy: one-shot",
         "strategy: {name: stale, k: 2, bucket_mib: 0.0002}",
         "strategy: {name: stale, k: 0}",
+        "strategy: {name: sync, update: zero}",
+        "strategy: {name: sync, update: zero, bucket_mib: 0.0002}",
     };
     co_device *device = open_device();
 
@@ -113,16 +136,6 @@ static void strategy_that_shares_memory_is_refused(void **state)
                        names[i]);
         expect_refusal(device, config, message);
     }
-    expect_refusal(
-        device, "strategy: {name: sync, update: parts}",
-        "update: parts works with weights in memory of the host, not of the device mock; "
-        "use `update: whole`");
-    expect_refusal(device, "strategy: {name: sync, update: zero}",
-                   "update: zero works with weights in memory of the host, not of the device mock; "
-                   "use `update: whole`");
-    expect_refusal(device, "strategy: {name: sync, compress: bf16}",
-                   "compress: what is sent is made up on the host, which cannot access "
-                   "gradients on the device mock; leave compress out");
     mock_close(device);
 }
 
@@ -130,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strategies_on_a_late_device_have_bits_of_host),
+        cmocka_unit_test(strategy_parts_on_a_device_gathers_weights),
         cmocka_unit_test(strategy_of_failing_rank_ends_the_others),
         cmocka_unit_test(strategy_that_shares_memory_is_refused),
     };

@@ -31,6 +31,7 @@ typedef struct arrays {
     uint64_t *step;     /* 3 */
     int32_t *flag;      /* 0, 1 */
     double *part;       /* 0, 0.1 */
+    float *limits;      /* 0, infinity, 0.5 */
 } arrays;
 
 /* Their contents. */
@@ -68,6 +69,7 @@ static void open_arrays(arrays *a, co_device *device)
     const uint64_t step = 3;
     const int32_t flag[2] = {0, 1};
     const double part[2] = {0, 0.1};
+    const float limits[3] = {0, INFINITY, 0.5F};
 
     *a = (arrays){.device = device};
     assert_int_equal(co_queue_create(&a->queue, device), CO_OK);
@@ -83,10 +85,12 @@ static void open_arrays(arrays *a, co_device *device)
     a->step = take(a, sizeof(step));
     a->flag = take(a, sizeof(flag));
     a->part = take(a, sizeof(part));
+    a->limits = take(a, sizeof(limits));
     get(a, a->rule, &rule, sizeof(rule));
     get(a, a->step, &step, sizeof(step));
     get(a, a->flag, flag, sizeof(flag));
     get(a, a->part, part, sizeof(part));
+    get(a, a->limits, limits, sizeof(limits));
     co_rng_normal(v->x, &rng, 0, N);
     co_rng_normal(v->y, &rng, N, N);
     get(a, a->x, v->x, sizeof(v->x));
@@ -109,6 +113,7 @@ static void close_arrays(arrays *a)
     give(a, a->step);
     give(a, a->flag);
     give(a, a->part);
+    give(a, a->limits);
 }
 
 static values *read_arrays(arrays *a)
@@ -162,6 +167,11 @@ static void compute(const co_vector_ops *vector, const arrays *a)
     vector->zero(q, a->y + 900, 50);
     vector->copy_if(q, a->flag, a->y, a->x, 70);
     vector->copy_if(q, a->flag + 1, a->x, a->z, 70);
+    for (size_t i = 0; i < 3; i++) { /* 0, not finite, neither */
+        vector->max_abs(q, a->most, a->limits + i, 1);
+        vector->copy_unless(q, a->most, a->y + 400 + 30 * i, a->x + 200, 20);
+        vector->copy_unless(q, a->most, a->y + 500 + 30 * i, NULL, 20);
+    }
     vector->sum_squares(q, a->squares, a->most + 1, a->x, N, a->rule);
     vector->max_abs(q, a->most, a->x, N);
 }

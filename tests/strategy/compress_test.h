@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "core/rng.h"
+#include "device/device.h"
 
 #define N         2000 /* of the store */
 #define STEPS     12
@@ -26,10 +27,11 @@ static const co_store_tensor tensors[] = {
 typedef struct job {
     const char *config;
     int ranks;
-    bool no_tensors; /* the store has no list of tensors */
-    bool low_rank;   /* each matrix has rank 2 */
-    int spoiled;     /* step in which rank 1's gradient is not finite; 0: never */
-    int gives_up;    /* step in the middle of which rank 1 leaves; 0: never */
+    bool no_tensors;   /* the store has no list of tensors */
+    bool low_rank;     /* each matrix has rank 2 */
+    int spoiled;       /* step in which rank 1's gradient is not finite; 0: never */
+    int gives_up;      /* step in the middle of which rank 1 leaves; 0: never */
+    co_device *device; /* of the stores; NULL: the host */
 } job;
 
 typedef struct rank {
@@ -85,12 +87,13 @@ static inline co_status announce(const strategy_test *t, int index)
 static inline co_status rank_run(rank_thread *base, strategy_test *t, co_comm *comm)
 {
     rank *r = (rank *)base;
+    float grad[N];
     const float *carry;
     uint64_t before;
 
     CO_TRY(co_comm_set_timeout(comm, WAITS_MS));
     CO_TRY(co_config_parse(&t->config, r->job->config, strlen(r->job->config), "bad.yaml"));
-    CO_TRY(co_store_create(&t->store, N, 0));
+    CO_TRY(co_store_create_on(&t->store, r->job->device, N, 0));
     if (!r->job->no_tensors)
         CO_TRY(co_store_set_tensors(t->store, tensors, N_TENSORS));
     CO_TRY(co_strategy_create(&t->strategy, co_value_get(co_config_root(t->config), "strategy"),
@@ -98,19 +101,20 @@ static inline co_status rank_run(rank_thread *base, strategy_test *t, co_comm *c
     CO_TRY(co_strategy_start(t->strategy));
     before = co_comm_bytes_sent(comm);
     for (int step = 0; step < STEPS; step++) {
-        gradient(t->store->grad, r->job, r->base.index, step);
+        gradient(grad, r->job, r->base.index, step);
+        CO_TRY(co_store_write(t->store, CO_STORE_GRAD, 0, N, grad));
         CO_TRY(announce(t, r->base.index));
         if (r->job->gives_up && step == r->job->gives_up && r->base.index == 1)
             return co_fail(CO_E_FAILED, "out of patience");
         CO_TRY(co_strategy_before_update(t->strategy, &(co_strategy_step){.step = (uint64_t)step}));
-        memcpy(r->sum[step], t->store->grad, sizeof(r->sum[step]));
+        CO_TRY(co_store_read(t->store, CO_STORE_GRAD, 0, N, r->sum[step]));
         CO_TRY(co_strategy_after_update(t->strategy, &(co_strategy_step){.step = (uint64_t)step}));
     }
     r->bytes_sent = co_comm_bytes_sent(comm) - before;
     carry = co_strategy_persistent(t->strategy, 0);
     r->has_memory = carry && co_strategy_is_partial_sum(t->strategy, 0);
     if (r->has_memory)
-        memcpy(r->memory, carry, sizeof(r->memory));
+        CO_TRY(co_queue_copy_now(t->store->queue, r->memory, carry, sizeof(r->memory)));
     return CO_OK;
 }
 

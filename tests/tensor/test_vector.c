@@ -152,11 +152,24 @@ static void check_products(const spot *s)
         want[i] = isfinite(want[i]) ? want[i] : 0;
     s->vector->drop_nonfinite(NULL, got + begin, s->n);
     expect_same(s, "drop_nonfinite");
+    for (size_t i = 0; i < 4; i++) {
+        const float most[] = {7, 0, INFINITY, NAN};
+
+        s->vector->copy_unless(NULL, &most[i], got + begin, i > 0 ? got + begin : NULL, s->n);
+        expect_same(s, "copy_unless of what it is");
+    }
     s->vector->copy_if(NULL, &no, got + begin, b + begin, s->n);
     expect_same(s, "copy_if of 0");
     memcpy(want + begin, b + begin, s->n * sizeof(*want));
     s->vector->copy_if(NULL, &yes, got + begin, b + begin, s->n);
     expect_same(s, "copy_if");
+    for (size_t i = begin; i < end; i++)
+        want[i] = a[i];
+    s->vector->copy_unless(NULL, &(float){NAN}, got + begin, a + begin, s->n);
+    expect_same(s, "copy_unless it is a number");
+    memset(want + begin, 0, s->n * sizeof(*want));
+    s->vector->copy_unless(NULL, &(float){INFINITY}, got + begin, NULL, s->n);
+    expect_same(s, "copy_unless it is finite");
 }
 
 static double squares(const float *x, size_t n, float scale, float limit)

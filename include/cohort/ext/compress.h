@@ -50,6 +50,8 @@ struct co_compressor_ops {
     const co_key *keys; /* its own, besides those of every compressor: start, error_feedback */
     size_t self_size;
     bool whole_tensors; /* no piece ends in the middle of a tensor */
+    bool queued; /* all that it does is on the store's queue; else refused where that is a device's
+                  */
     /** Keys have been read, the pieces are known, the store may have no tensors; allocate memory.
      *  fini follows, even after a failure. NULL: nothing. */
     co_status (*init)(co_compressor *compressor);

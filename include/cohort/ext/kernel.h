@@ -119,8 +119,8 @@ typedef struct co_run {
     const co_step_values *values;
     const uint32_t *sample; /* (N) index of each sample in the data set, for random streams */
     bool accumulate;        /* add to grad_param instead of overwriting it */
-    /** With over_ranks: replaces `v` (n) by its sum over all ranks. All ranks call it, in the same
-     *  order and with the same n. */
+    /** With over_ranks: replaces `v` (n), in memory of the plan's device, by its sum over all
+     * ranks, on the plan's queue. All ranks call it, in the same order and with the same n. */
     co_status (*reduce)(void *arg, double *v, size_t n);
     void *reduce_arg;
     const co_decoding *decoding; /* of a call with `decode`; else NULL */

@@ -63,6 +63,8 @@ typedef struct co_strategy {
     co_status (*update)(void *updater, size_t begin, size_t end);
     void *updater; /* borrowed */
     bool updated;
+    bool on_host; /* set by init where a step does something besides what it queues, so that a
+                     capture of the queued work would not be the step */
     /* Draws this rank's initial weights again, with the run's seed plus `offset`. Set from start
      * on; NULL where that is impossible. */
     co_status (*draw_weights)(void *owner, uint64_t offset);

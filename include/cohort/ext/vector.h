@@ -37,6 +37,9 @@ struct co_rng;
 /** Most columns of P and Q. */
 #define CO_VECTOR_MAX_RANK 64
 
+/** Room for measure_squares. */
+#define CO_VECTOR_PARTS 256
+
 /** M is (rows, cols), row by row; P (rank, rows) and Q (rank, cols): vectors one after another. */
 typedef struct co_vector_matrix {
     size_t rows, cols, rank;
@@ -67,6 +70,9 @@ typedef struct co_vector_ops {
     /** The same for x and y with the part (float)*a, which is in the device's memory: y goes to x;
      *  nothing is done where it is 0. */
     void (*average)(co_queue *queue, float *y, const double *a, const float *x, size_t n);
+    /** out = x where *most, a result of max_abs in the device's memory, is 0 or not finite; with x
+     *  NULL zeros, and only where it is not finite. */
+    void (*copy_unless)(co_queue *queue, const float *most, float *out, const float *x, size_t n);
     /** Zeros in place of infinities and NaNs. */
     void (*drop_nonfinite)(co_queue *queue, float *x, size_t n);
 
@@ -77,6 +83,10 @@ typedef struct co_vector_ops {
      *  `most`: what max_abs gives of x, in the same pass; NULL: not wanted. */
     void (*sum_squares)(co_queue *queue, double *out, float *most, const float *x, size_t n,
                         const co_grad_rule *rule);
+    /** The sum of sum_squares, for a figure that is shown: in an order that depends on n alone, and
+     * is each device's own. `room`: (CO_VECTOR_PARTS). */
+    void (*measure_squares)(co_queue *queue, double *out, double *room, const float *x, size_t n,
+                            const co_grad_rule *rule);
     /** The largest |x|; 0 of none. A NaN counts as larger than all numbers, so that the result is
      *  finite only if every element is. */
     void (*max_abs)(co_queue *queue, float *out, const float *x, size_t n);

@@ -39,8 +39,11 @@ struct cuda_sums;
 
 /* Doubles that the sums of such a tensor take in scratch memory. */
 size_t cuda_sums_room(uint32_t n, uint32_t channels, uint32_t plane);
-/* Adds up into scratch, all set in `sums` but part, parts and each, which are set; then `settle`,
-   all set in it but part, parts and sizes, is launched as `kernel`. */
+/* Adds up into scratch, all set in `sums` but part, parts and each, which are set, as they and the
+   sizes are in `settle`. */
+void cuda_sum_parts(const co_call *call, struct cuda_sums *sums, struct cuda_settle *settle,
+                    double *part);
+/* The same; then `settle`, the rest of which is set, is launched as `kernel`. */
 void cuda_sum_channels(const co_call *call, struct cuda_sums *sums, cuda_kernel kernel,
                        struct cuda_settle *settle, double *part);
 

@@ -1,16 +1,10 @@
-/* norm.c - batch norm, with the statistics of this rank's batch, layer norm and RMS norm. */
+/* norm.c - batch norm, with the statistics of this rank's batch or of all ranks', layer norm and
+   RMS norm. */
 #include "kernels/cuda/norm.h"
 
 #include "backends/cuda/cuda.h"
 
 /* ---- batch norm ---- */
-
-static bool norm_batch_supports(const co_call *call, const char **why)
-{
-    if (call->over_ranks)
-        *why = "batch statistics over ranks";
-    return !call->over_ranks && cuda_fits(call, why);
-}
 
 /* Sizes (n, channels, plane) of the op's input; `stat` is kept from forward to backward. */
 static cuda_norm norm_batch_sizes(const co_call *call)
@@ -33,12 +27,19 @@ static size_t norm_sums_bytes(const co_call *call)
     return cuda_sums_room(s.n, s.channels, s.plane) * sizeof(double);
 }
 
-/* Scratch: means of the gradient or statistics in evaluation, then parts of sums. */
+/* Of all ranks: two sums of each channel, and a count. */
+static size_t norm_total_bytes(const co_call *call)
+{
+    return call->over_ranks ? (2 * (size_t)call->in[0]->shape.dim[1] + 1) * sizeof(double) : 0;
+}
+
+/* Scratch: means of the gradient or statistics in evaluation, then parts of sums, then totals. */
 static co_status norm_batch_plan(co_call *call)
 {
     const size_t stats = (size_t)call->in[0]->shape.dim[1] * sizeof(cuda_stat);
 
-    call->scratch_bytes = stats + (call->training ? norm_sums_bytes(call) : 0);
+    call->scratch_bytes =
+        stats + (call->training ? norm_sums_bytes(call) + norm_total_bytes(call) : 0);
     call->workspace_bytes = call->training ? stats : 0;
     return CO_OK;
 }
@@ -46,6 +47,34 @@ static co_status norm_batch_plan(co_call *call)
 static double *norm_parts(const co_call *call, uint32_t channels)
 {
     return (double *)(void *)((cuda_stat *)call->scratch + channels);
+}
+
+/* The sums of this rank become those of all ranks, and then `kernel` is launched. */
+static co_status norm_over_ranks(const co_call *call, const co_run *run, const cuda_sums *sums,
+                                 cuda_settle *settle, cuda_kernel kernel)
+{
+    const size_t n = 2 * (size_t)sums->channels + 1;
+
+    settle->total = sums->part + cuda_sums_room(sums->n, sums->channels, sums->plane);
+    cuda_launch(call->queue, CUDA_norm_totals, sums->channels, settle);
+    CO_TRY(run->reduce(run->reduce_arg, settle->total, n));
+    cuda_launch(call->queue, kernel, sums->channels, settle);
+    return CO_OK;
+}
+
+static co_status norm_batch_measure(const co_call *call, const co_run *run, cuda_sums *sums,
+                                    cuda_settle *settle)
+{
+    double *part = norm_parts(call, sums->channels);
+
+    if (!call->over_ranks) {
+        cuda_sum_channels(call, sums, CUDA_norm_settle_moments, settle, part);
+        return CO_OK;
+    }
+    sums->shift = settle->running_mean;
+    settle->phantom = run->phantom;
+    cuda_sum_parts(call, sums, settle, part);
+    return norm_over_ranks(call, run, sums, settle, CUDA_norm_settle_moments);
 }
 
 static co_status norm_batch_forward(co_call *call, const co_run *run)
@@ -65,10 +94,8 @@ static co_status norm_batch_forward(co_call *call, const co_run *run)
                       .plane = args.plane,
                       .kind = CUDA_MOMENTS};
 
-    (void)run;
     if (call->training)
-        cuda_sum_channels(call, &sums, CUDA_norm_settle_moments, &settle,
-                          norm_parts(call, args.channels));
+        CO_TRY(norm_batch_measure(call, run, &sums, &settle));
     else
         cuda_launch(call->queue, CUDA_norm_recall, args.channels, &settle);
     args.out = call->out[0]->data;
@@ -91,10 +118,16 @@ static co_status norm_batch_backward(co_call *call, const co_run *run)
                       .plane = args.plane,
                       .kind = CUDA_GRADIENTS};
 
+    settle.phantom = run->phantom;
     cuda_sum_channels(call, &sums, CUDA_norm_settle_gradients, &settle,
                       norm_parts(call, args.channels));
+    if (call->over_ranks)
+        CO_TRY(norm_over_ranks(call, run, &sums, &settle, CUDA_norm_settle_means));
     if (!call->grad_in[0])
         return CO_OK;
+    if (run->phantom)
+        return call->queue->device->ops->fill(call->queue, call->grad_in[0]->data, 0,
+                                              cuda_count_of(call->grad_in[0]) * sizeof(float));
     args.out = call->grad_in[0]->data;
     args.dy = sums.dy;
     args.mean = settle.mean;
@@ -168,7 +201,7 @@ static co_status norm_layer_backward(co_call *call, const co_run *run)
 }
 
 const co_kernel co_cuda_batchnorm = {.op = "batchnorm",
-                                     .supports = norm_batch_supports,
+                                     .supports = cuda_fits,
                                      .plan = norm_batch_plan,
                                      .forward = norm_batch_forward,
                                      .backward = norm_batch_backward};

@@ -34,8 +34,7 @@ size_t cuda_sums_room(uint32_t n, uint32_t channels, uint32_t plane)
     return 2 * (size_t)channels * sums_cut_of(n, channels, plane).parts;
 }
 
-void cuda_sum_channels(const co_call *call, cuda_sums *sums, cuda_kernel kernel,
-                       cuda_settle *settle, double *part)
+void cuda_sum_parts(const co_call *call, cuda_sums *sums, cuda_settle *settle, double *part)
 {
     const bool columns = sums->plane == 1;
     const sums_cut cut = sums_cut_of(sums->n, sums->channels, sums->plane);
@@ -51,6 +50,12 @@ void cuda_sum_channels(const co_call *call, cuda_sums *sums, cuda_kernel kernel,
     settle->count = (double)sums->n * sums->plane;
     cuda_launch_blocks(call->queue, columns ? CUDA_norm_column_sums : CUDA_norm_channel_sums,
                        (size_t)lines * cut.parts, sums);
+}
+
+void cuda_sum_channels(const co_call *call, cuda_sums *sums, cuda_kernel kernel,
+                       cuda_settle *settle, double *part)
+{
+    cuda_sum_parts(call, sums, settle, part);
     cuda_launch(call->queue, kernel, sums->channels, settle);
 }
 

@@ -25,6 +25,7 @@
 #define CUDA_KERNELS(X)                                                                            \
     X(vector, vector_swap)                                                                         \
     X(vector, vector_copy_if)                                                                      \
+    X(vector, vector_copy_unless)                                                                  \
     X(vector, vector_add)                                                                          \
     X(vector, vector_scale)                                                                        \
     X(vector, vector_divide)                                                                       \
@@ -34,11 +35,17 @@
     X(vector, vector_drop_nonfinite)                                                               \
     X(vector, vector_max_abs)                                                                      \
     X(vector, vector_sum_squares)                                                                  \
+    X(vector, vector_part_squares)                                                                 \
+    X(vector, vector_join_squares)                                                                 \
     X(vector, vector_round_nearest)                                                                \
     X(vector, vector_round_stochastic)                                                             \
     X(vector, vector_narrow)                                                                       \
     X(vector, vector_widen_sum)                                                                    \
     X(vector, vector_top_k)                                                                        \
+    X(vector, vector_select_count)                                                                 \
+    X(vector, vector_select_digit)                                                                 \
+    X(vector, vector_select_parts)                                                                 \
+    X(vector, vector_select_picks)                                                                 \
     X(vector, vector_gather)                                                                       \
     X(vector, vector_scatter)                                                                      \
     X(vector, vector_scatter_add)                                                                  \
@@ -85,9 +92,11 @@
     X(rows, rows_values_backward)                                                                  \
     X(norm, norm_channel_sums)                                                                     \
     X(norm, norm_column_sums)                                                                      \
+    X(norm, norm_totals)                                                                           \
     X(norm, norm_settle_moments)                                                                   \
     X(norm, norm_recall)                                                                           \
     X(norm, norm_settle_gradients)                                                                 \
+    X(norm, norm_settle_means)                                                                     \
     X(norm, norm_batch)                                                                            \
     X(norm, norm_batch_backward)                                                                   \
     X(norm, norm_layer)                                                                            \

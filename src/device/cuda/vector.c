@@ -34,6 +34,13 @@ static void vector_copy_if(co_queue *queue, const int32_t *flag, float *out, con
                 &(cuda_arrays){.out = out, .x = x, .flag = flag, .n = n});
 }
 
+static void vector_copy_unless(co_queue *queue, const float *most, float *out, const float *x,
+                               size_t n)
+{
+    cuda_launch(queue, CUDA_vector_copy_unless, n,
+                &(cuda_arrays){.out = out, .x = x, .y = most, .n = n});
+}
+
 static void vector_add(co_queue *queue, float *y, const float *x, size_t n)
 {
     cuda_launch(queue, CUDA_vector_add, n, &(cuda_arrays){.out = y, .x = x, .n = n});
@@ -91,6 +98,17 @@ static void vector_sum_squares(co_queue *queue, double *out, float *most, const 
                        &(cuda_squares){.out = out, .x = x, .rule = rule, .n = n});
 }
 
+static void vector_measure_squares(co_queue *queue, double *out, double *room, const float *x,
+                                   size_t n, const co_grad_rule *rule)
+{
+    cuda_squares args = {.out = room, .x = x, .rule = rule, .n = n};
+
+    cuda_launch_blocks(queue, CUDA_vector_part_squares, CO_VECTOR_PARTS, &args);
+    args.out = out;
+    args.part = room;
+    cuda_launch_blocks(queue, CUDA_vector_join_squares, 1, &args);
+}
+
 /* ---- 16 bits ---- */
 
 static void vector_round_nearest(co_queue *queue, float *x, size_t n, co_dtype dtype)
@@ -131,19 +149,32 @@ static void vector_widen_sum(co_queue *queue, float *out, const uint16_t *x, siz
 
 /* ---- few of many ---- */
 
-/* Its kernel has all that it needs in the block's own memory. */
+/* Fewer elements than this are selected by one block, in one launch. */
+#define VECTOR_SELECT_MANY ((size_t)1 << 15)
+
 static size_t vector_top_k_room(size_t k)
 {
     (void)k;
-    return 1;
+    return sizeof(cuda_select_room) / sizeof(uint32_t);
 }
 
 static void vector_top_k(co_queue *queue, uint32_t *index, uint32_t *room, const float *x, size_t n,
                          size_t k)
 {
-    (void)room;
-    cuda_launch_blocks(queue, CUDA_vector_top_k, 1,
-                       &(cuda_selection){.found = index, .x = x, .n = n, .k = k});
+    cuda_selection args = {
+        .room = (cuda_select_room *)(void *)room, .found = index, .x = x, .n = n, .k = k};
+
+    if (n < VECTOR_SELECT_MANY) {
+        cuda_launch_blocks(queue, CUDA_vector_top_k, 1, &args);
+        return;
+    }
+    vector_keep(queue, cuda_fill(queue, room, 0, sizeof(*args.room)));
+    for (args.round = 0; args.round < CUDA_SELECT_ROUNDS; args.round++) {
+        cuda_launch_blocks(queue, CUDA_vector_select_count, CUDA_SELECT_PARTS, &args);
+        cuda_launch_blocks(queue, CUDA_vector_select_digit, 1, &args);
+    }
+    cuda_launch_blocks(queue, CUDA_vector_select_parts, CUDA_SELECT_PARTS, &args);
+    cuda_launch_blocks(queue, CUDA_vector_select_picks, CUDA_SELECT_PARTS, &args);
 }
 
 static void vector_gather(co_queue *queue, float *out, const float *x, const uint32_t *index,
@@ -230,6 +261,7 @@ const co_vector_ops cuda_vector = {
     .zero = vector_zero,
     .swap = vector_swap,
     .copy_if = vector_copy_if,
+    .copy_unless = vector_copy_unless,
     .add = vector_add,
     .scale = vector_scale,
     .divide = vector_divide,
@@ -238,6 +270,7 @@ const co_vector_ops cuda_vector = {
     .average = vector_average,
     .drop_nonfinite = vector_drop_nonfinite,
     .sum_squares = vector_sum_squares,
+    .measure_squares = vector_measure_squares,
     .max_abs = vector_max_abs,
     .round_nearest = vector_round_nearest,
     .round_stochastic = vector_round_stochastic,

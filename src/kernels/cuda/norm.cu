@@ -21,7 +21,9 @@ INLINE void norm_add(double *a, double *b, const cuda_sums *arg, size_t at, uint
     float dy;
 
     if (arg->kind == CUDA_MOMENTS) {
-        const double d = (double)arg->x[at] - (double)arg->x[(size_t)channel * arg->plane];
+        const double d = (double)arg->x[at] - (double)(arg->shift ? arg->shift[channel]
+                                                                  : arg->x[(size_t)channel *
+                                                                           arg->plane]);
 
         *a += d;
         *b += d * d;
@@ -122,20 +124,53 @@ static inline void norm_join(double *a, double *b, const cuda_settle *arg, size_
     }
 }
 
-/* Moves the running statistics, and keeps those of the batch. */
+/* What goes over ranks. */
+KERNEL(norm_totals, cuda_settle)
+{
+    EACH(c, arg.channels)
+    {
+        double a, b;
+
+        norm_join(&a, &b, &arg, c);
+        arg.total[2 * c] = arg.phantom ? 0 : a;
+        arg.total[2 * c + 1] = arg.phantom ? 0 : b;
+        if (c == 0)
+            arg.total[2 * (size_t)arg.channels] = arg.phantom ? 0 : arg.count;
+    }
+}
+
+INLINE void norm_take(double *a, double *b, double *count, const cuda_settle *arg, size_t c)
+{
+    if (arg->total) {
+        *a = arg->total[2 * c];
+        *b = arg->total[2 * c + 1];
+        *count = arg->total[2 * (size_t)arg->channels];
+    } else {
+        norm_join(a, b, arg, c);
+        *count = arg->count;
+    }
+}
+
+/* Moves the running statistics, and keeps those of the batch; where there are no samples, as they
+   are. Over ranks sums are of differences from the running mean, which all ranks have. */
 KERNEL(norm_settle_moments, cuda_settle)
 {
     EACH(c, arg.channels)
     {
         const double rate = arg.momentum;
-        double sum, squares, shift, mean, var, unbiased;
+        double sum, squares, count, shift, mean, var, unbiased;
 
-        norm_join(&sum, &squares, &arg, c);
-        shift = sum / arg.count;
-        mean = (double)arg.x[c * arg.plane] + shift;
-        var = squares / arg.count - shift * shift;
+        norm_take(&sum, &squares, &count, &arg, c);
+        if (count == 0) {
+            arg.stat[c].mean = arg.running_mean[c];
+            arg.stat[c].scale = (float)(1 / sqrt((double)arg.running_var[c] + arg.eps));
+            continue;
+        }
+        shift = sum / count;
+        mean = (double)(arg.total ? arg.running_mean[c] : arg.x[c * arg.plane]) + shift;
+        var = squares / count - shift * shift;
         var = var < 0 ? 0 : var;
-        unbiased = arg.count > 1 ? var * arg.count / (arg.count - 1) : var;
+        unbiased = count > 1 ? var * count / (count - 1) : var;
         arg.running_mean[c] = (float)((1 - rate) * (double)arg.running_mean[c] + rate * mean);
         arg.running_var[c] = (float)((1 - rate) * (double)arg.running_var[c] + rate * unbiased);
         arg.stat[c].mean = (float)mean;
@@ -166,12 +201,27 @@ KERNEL(norm_settle_gradients, cuda_settle)
         double sum, product;
 
         norm_join(&sum, &product, &arg, c);
+        sum = arg.phantom ? 0 : sum;
+        product = arg.phantom ? 0 : product;
         norm_put_gradient(arg.db ? arg.db + c : NULL, sum, arg.accumulate);
         norm_put_gradient(arg.dw ? arg.dw + c : NULL, product, arg.accumulate);
         if (arg.mean) {
             arg.mean[c].mean = (float)(sum / arg.count);
             arg.mean[c].scale = (float)(product / arg.count);
         }
+    }
+}
+
+/* Over ranks: the means of the gradients. */
+KERNEL(norm_settle_means, cuda_settle)
+{
+    EACH(c, arg.channels)
+    {
+        double sum, product, count;
+
+        norm_take(&sum, &product, &count, &arg, c);
+        arg.mean[c].mean = count > 0 ? (float)(sum / count) : 0;
+        arg.mean[c].scale = count > 0 ? (float)(product / count) : 0;
     }
 }
 

@@ -15,7 +15,7 @@ typedef struct cuda_stat {
 } cuda_stat;
 
 typedef enum cuda_sum_kind {
-    CUDA_MOMENTS,   /* d and d^2, d = x - the channel's first x */
+    CUDA_MOMENTS,   /* d and d^2, d = x - shift of the channel */
     CUDA_GRADIENTS, /* dy and dy z, z = (x - mean) scale of the channel */
     CUDA_OF_ROWS,   /* the same with mean and scale of the row; plane is 1 */
     CUDA_VALUES     /* dy and 0 */
@@ -27,7 +27,8 @@ typedef struct cuda_sums {
     const float *x, *dy;
     const uint16_t *half; /* dy in 16 bits, of CUDA_VALUES; NULL: it is in fp32 */
     const cuda_stat *stat;
-    double *part; /* (channels, parts, 2) */
+    const float *shift; /* (channels); NULL: the channel's first x */
+    double *part;       /* (channels, parts, 2) */
     uint32_t n, channels, plane, parts, each;
     cuda_sum_kind kind;
     bool f16; /* of half; else BF16 */
@@ -38,6 +39,11 @@ typedef struct cuda_settle {
     const double *part; /* as above */
     uint32_t channels, parts, plane;
     double count; /* elements of a channel */
+    /* Over ranks: both sums of each channel (channels, 2), then the count, of all ranks; which
+       norm_totals makes of this rank's, of which none count with `phantom`. NULL: of this rank
+       alone. */
+    double *total;
+    bool phantom;
     /* Of moments: */
     const float *x;
     cuda_stat *stat;

@@ -33,6 +33,16 @@ KERNEL(vector_copy_if, cuda_arrays)
         arg.out[i] = arg.x[i];
 }
 
+/* y[0] is the largest absolute value. */
+KERNEL(vector_copy_unless, cuda_arrays)
+{
+    const float most = arg.y[0];
+    const bool wanted = !(most <= MAX_FLOAT) || (arg.x && most == 0);
+
+    EACH (i, wanted ? arg.n : 0)
+        arg.out[i] = arg.x ? arg.x[i] : 0;
+}
+
 KERNEL(vector_add, cuda_arrays)
 {
     EACH (i, arg.n)
@@ -134,6 +144,53 @@ KERNEL(vector_sum_squares, cuda_squares)
     }
 }
 
+/* Of a whole block: tile[0] becomes the sum. */
+static inline void vector_join(double *tile)
+{
+    for (uint32_t half = CUDA_BLOCK / 2; half > 0; half /= 2)
+        PHASE
+            if (THREAD < half)
+                tile[THREAD] += tile[THREAD + half];
+}
+
+#define SQUARES_PARTS CUDA_BLOCK /* CO_VECTOR_PARTS */
+
+/* Part p has every SQUARES_PARTS-th run of CUDA_BLOCK elements, from run p on. */
+KERNEL(vector_part_squares, cuda_squares)
+{
+    SHARED double tile[CUDA_BLOCK];
+    const size_t step = (size_t)SQUARES_PARTS * THREADS;
+
+    for (uint32_t p = BLOCK; p < SQUARES_PARTS; p += BLOCKS) {
+        PHASE {
+            double sum = 0;
+
+            for (size_t i = (size_t)p * THREADS + THREAD; i < arg.n; i += step) {
+                const float used = arg.rule ? co_grad_use(arg.x[i], *arg.rule) : arg.x[i];
+
+                sum += (double)used * (double)used;
+            }
+            tile[THREAD] = sum;
+        }
+        vector_join(tile);
+        PHASE
+            if (THREAD == 0)
+                arg.out[p] = tile[0];
+    }
+}
+
+KERNEL(vector_join_squares, cuda_squares)
+{
+    SHARED double tile[CUDA_BLOCK];
+
+    PHASE
+        tile[THREAD] = arg.part[THREAD];
+    vector_join(tile);
+    PHASE
+        if (THREAD == 0)
+            *arg.out = tile[0];
+}
+
 /* ---- 16 bits ---- */
 
 static inline uint16_t vector_round(float x, bool f16)
@@ -203,22 +260,30 @@ KERNEL(vector_widen_sum, cuda_halves)
 
 /* ---- few of many ---- */
 
-#define SELECT_DIGITS 2048
+#define SELECT_DIGITS CUDA_SELECT_DIGITS
+
+/* Rounds take 11, 10 and 10 bits. */
+static inline int vector_digit_bits(int round)
+{
+    return round == 0 ? 11 : 10;
+}
+
+static inline int vector_digit_shift(int round)
+{
+    return 20 - 10 * round;
+}
 
 /* Of a whole block: *prefix becomes the k-th key, *above how many are larger. These and `count` are
    SHARED. */
 static inline void vector_find_kth(uint32_t *count, uint32_t *prefix, uint32_t *above,
                                    const float *x, size_t n, size_t k)
 {
-    int shift = 31;
-
     PHASE
         if (THREAD == 0)
             *prefix = *above = 0;
-    for (int digit = 0; digit < 3; digit++) { /* of 11, 10 and 10 bits */
-        const int bits = digit == 0 ? 11 : 10;
+    for (int round = 0; round < CUDA_SELECT_ROUNDS; round++) {
+        const int bits = vector_digit_bits(round), shift = vector_digit_shift(round);
 
-        shift -= bits;
         PHASE
             for (uint32_t d = THREAD; d < SELECT_DIGITS; d += THREADS)
                 count[d] = 0;
@@ -241,19 +306,19 @@ static inline void vector_find_kth(uint32_t *count, uint32_t *prefix, uint32_t *
     }
 }
 
-/* One block: the k-th key, then each thread's picks among its part of x. */
-KERNEL(vector_top_k, cuda_selection)
+/* Of a whole block: the picks among elements [from, to) of x, which are the larger ones and the
+   first `left` of those that equal the k-th, from found[next] on. */
+static inline void vector_pick(const cuda_selection *arg, uint32_t *begin, uint32_t *equal,
+                               size_t from, size_t to, uint32_t kth, uint32_t next, uint32_t left)
 {
-    SHARED uint32_t count[SELECT_DIGITS], begin[CUDA_BLOCK], equal[CUDA_BLOCK];
-    SHARED uint32_t kth, above;
-    const size_t part = (arg.n + THREADS - 1) / THREADS;
+    const size_t part = (to - from + THREADS - 1) / THREADS;
 
-    vector_find_kth(count, &kth, &above, arg.x, arg.n, arg.k);
     PHASE { /* larger keys of this thread's part, and equal ones */
+        const size_t first = from + THREAD * part, end = first + part < to ? first + part : to;
         uint32_t larger = 0, same = 0;
 
-        for (size_t i = THREAD * part; i < (THREAD + 1) * part && i < arg.n; i++) {
-            const uint32_t key = vector_key(arg.x[i]);
+        for (size_t i = first; i < end; i++) {
+            const uint32_t key = vector_key(arg->x[i]);
 
             larger += key > kth;
             same += key == kth;
@@ -262,30 +327,140 @@ KERNEL(vector_top_k, cuda_selection)
         equal[THREAD] = same;
     }
     PHASE { /* where its picks begin, and how many equal ones are among them */
-        uint32_t next = 0, left = (uint32_t)arg.k - above;
+        uint32_t at = next, rest = left;
 
         if (THREAD > 0)
             continue;
         for (uint32_t t = 0; t < THREADS; t++) {
             const uint32_t larger = begin[t];
 
-            equal[t] = equal[t] < left ? equal[t] : left;
-            left -= equal[t];
-            begin[t] = next;
-            next += larger + equal[t];
+            equal[t] = equal[t] < rest ? equal[t] : rest;
+            rest -= equal[t];
+            begin[t] = at;
+            at += larger + equal[t];
         }
     }
     PHASE {
-        uint32_t next = begin[THREAD], left = equal[THREAD];
+        const size_t first = from + THREAD * part, end = first + part < to ? first + part : to;
+        uint32_t at = begin[THREAD], rest = equal[THREAD];
 
-        for (size_t i = THREAD * part; i < (THREAD + 1) * part && i < arg.n; i++) {
+        for (size_t i = first; i < end; i++) {
+            const uint32_t key = vector_key(arg->x[i]);
+
+            if (key < kth || (key == kth && rest == 0))
+                continue;
+            rest -= key == kth;
+            arg->found[at++] = (uint32_t)i;
+        }
+    }
+}
+
+/* One block: the k-th key, then each thread's picks among its part of x. */
+KERNEL(vector_top_k, cuda_selection)
+{
+    SHARED uint32_t count[SELECT_DIGITS], begin[CUDA_BLOCK], equal[CUDA_BLOCK];
+    SHARED uint32_t kth, above;
+
+    vector_find_kth(count, &kth, &above, arg.x, arg.n, arg.k);
+    vector_pick(&arg, begin, equal, 0, arg.n, kth, 0, (uint32_t)arg.k - above);
+}
+
+/* Several blocks: each counts the digits of some of the keys. */
+KERNEL(vector_select_count, cuda_selection)
+{
+    SHARED uint32_t count[SELECT_DIGITS];
+    const int bits = vector_digit_bits(arg.round), shift = vector_digit_shift(arg.round);
+    const size_t step = (size_t)BLOCKS * THREADS;
+    const uint32_t prefix = arg.room->prefix;
+
+    PHASE
+        for (uint32_t d = THREAD; d < SELECT_DIGITS; d += THREADS)
+            count[d] = 0;
+    PHASE
+        for (size_t i = (size_t)BLOCK * THREADS + THREAD; i < arg.n; i += step) {
             const uint32_t key = vector_key(arg.x[i]);
 
-            if (key < kth || (key == kth && left == 0))
-                continue;
-            left -= key == kth;
-            arg.found[next++] = (uint32_t)i;
+            if (key >> (shift + bits) == prefix)
+                ATOMIC_ADD(&count[key >> shift & ((1u << bits) - 1)], 1u);
         }
+    PHASE
+        for (uint32_t d = THREAD; d < SELECT_DIGITS; d += THREADS)
+            if (count[d])
+                ATOMIC_ADD(&arg.room->count[arg.round][d], count[d]);
+}
+
+/* One block: the digit of the k-th key. */
+KERNEL(vector_select_digit, cuda_selection)
+{
+    SHARED uint32_t count[SELECT_DIGITS];
+    const int bits = vector_digit_bits(arg.round);
+
+    PHASE
+        for (uint32_t d = THREAD; d < SELECT_DIGITS; d += THREADS)
+            count[d] = arg.room->count[arg.round][d];
+    PHASE {
+        uint32_t value = (1u << bits) - 1, above = arg.room->above;
+
+        if (THREAD > 0)
+            continue;
+        for (; above + count[value] < arg.k; value--)
+            above += count[value];
+        arg.room->above = above;
+        arg.room->prefix = arg.room->prefix << bits | value;
+    }
+}
+
+/* Larger keys of each part, and equal ones. */
+KERNEL(vector_select_parts, cuda_selection)
+{
+    SHARED uint32_t larger, same;
+    const size_t each = (arg.n + CUDA_SELECT_PARTS - 1) / CUDA_SELECT_PARTS;
+    const uint32_t kth = arg.room->prefix;
+
+    for (uint32_t p = BLOCK; p < CUDA_SELECT_PARTS; p += BLOCKS) {
+        const size_t end = (p + 1) * each < arg.n ? (p + 1) * each : arg.n;
+
+        PHASE
+            if (THREAD == 0)
+                larger = same = 0;
+        PHASE {
+            uint32_t above = 0, equal = 0;
+
+            for (size_t i = p * each + THREAD; i < end; i += THREADS) {
+                const uint32_t key = vector_key(arg.x[i]);
+
+                above += key > kth;
+                equal += key == kth;
+            }
+            ATOMIC_ADD(&larger, above);
+            ATOMIC_ADD(&same, equal);
+        }
+        PHASE
+            if (THREAD == 0) {
+                arg.room->larger[p] = larger;
+                arg.room->same[p] = same;
+            }
+    }
+}
+
+/* The picks of each part. */
+KERNEL(vector_select_picks, cuda_selection)
+{
+    SHARED uint32_t begin[CUDA_BLOCK], equal[CUDA_BLOCK];
+    const size_t each = (arg.n + CUDA_SELECT_PARTS - 1) / CUDA_SELECT_PARTS;
+
+    for (uint32_t p = BLOCK; p < CUDA_SELECT_PARTS; p += BLOCKS) {
+        const size_t from = p * each < arg.n ? p * each : arg.n;
+        const size_t to = from + each < arg.n ? from + each : arg.n;
+        uint32_t next = 0, left = (uint32_t)arg.k - arg.room->above;
+
+        for (uint32_t before = 0; before < p; before++) {
+            const uint32_t same = arg.room->same[before] < left ? arg.room->same[before] : left;
+
+            next += arg.room->larger[before] + same;
+            left -= same;
+        }
+        vector_pick(&arg, begin, equal, from, to, arg.room->prefix, next, left);
     }
 }
 

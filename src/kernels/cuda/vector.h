@@ -24,6 +24,7 @@ typedef struct cuda_arrays {
 typedef struct cuda_squares {
     double *out;
     const float *x;           /* (n) */
+    const double *part;       /* (CO_VECTOR_PARTS) for vector_join_squares */
     const co_grad_rule *rule; /* NULL: none */
     size_t n;
 } cuda_squares;
@@ -43,11 +44,25 @@ typedef struct cuda_halves {
     bool more;
 } cuda_halves;
 
+/* Digits of a key, of at most 11 bits, and parts of an array that are counted by themselves. */
+#define CUDA_SELECT_ROUNDS 3
+#define CUDA_SELECT_DIGITS 2048
+#define CUDA_SELECT_PARTS  128
+
+/* Between the kernels that select with several blocks; zeroed before them. */
+typedef struct cuda_select_room {
+    uint32_t count[CUDA_SELECT_ROUNDS][CUDA_SELECT_DIGITS]; /* keys with the prefix found so far */
+    uint32_t prefix, above; /* of the k-th key, which it is in the end; how many are larger */
+    uint32_t larger[CUDA_SELECT_PARTS], same[CUDA_SELECT_PARTS]; /* of each part */
+} cuda_select_room;
+
 typedef struct cuda_selection {
-    uint32_t *found;       /* (k) by top_k */
-    const uint32_t *index; /* (k) for the others */
-    const float *x;        /* (n), or (k) for what is scattered; NULL: zeros */
-    float *out;            /* (k) for what is gathered, or the array */
+    cuda_select_room *room; /* of select_*; */
+    int round;              /* of select_count and select_digit */
+    uint32_t *found;        /* (k) by top_k */
+    const uint32_t *index;  /* (k) for the others */
+    const float *x;         /* (n), or (k) for what is scattered; NULL: zeros */
+    float *out;             /* (k) for what is gathered, or the array */
     size_t n, k;
 } cuda_selection;
 

@@ -249,6 +249,12 @@ static void combine_int(int32_t *to, const int32_t *from, size_t n, ncclRedOp_t 
         to[i] = op == ncclMax ? (to[i] > from[i] ? to[i] : from[i]) : to[i] + from[i];
 }
 
+static void add_double(double *to, const double *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] += from[i];
+}
+
 /* In the order of ranks, from blocks one after another. */
 static void combine(void *out, unsigned char *blocks, const operation *o, int ranks)
 {
@@ -260,6 +266,8 @@ static void combine(void *out, unsigned char *blocks, const operation *o, int ra
         if (o->type == ncclFloat32)
             combine_float(out, (const float *)(const void *)(blocks + (size_t)p * bytes), o->count,
                           o->op);
+        else if (o->type == ncclFloat64)
+            add_double(out, (const double *)(const void *)(blocks + (size_t)p * bytes), o->count);
         else
             combine_int(out, (const int32_t *)(const void *)(blocks + (size_t)p * bytes), o->count,
                         o->op);
@@ -378,7 +386,8 @@ static ncclResult_t add(ncclComm_t comm, cudaStream_t stream, const operation *o
 {
     const bool sends = o->kind == SEND || o->kind == RECV;
     const bool reduces = o->kind == ALL_REDUCE || o->kind == REDUCE_SCATTER;
-    const bool known = o->type == ncclFloat32 || (o->type == ncclInt32 && o->op != ncclAvg);
+    const bool known = o->type == ncclFloat32 || (o->type == ncclInt32 && o->op != ncclAvg) ||
+                       (o->type == ncclFloat64 && o->op == ncclSum);
 
     if (!group.open || group.n == GROUP ||
         (group.n > 0 && (!sends || group.op[0].kind > RECV || group.comm != comm)))

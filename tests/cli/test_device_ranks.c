@@ -1,0 +1,159 @@
+/* test_device_ranks.c - several ranks on GPUs with the program, on the stand-in of tests/device:
+   what they send each other, and what they divide. */
+#include "cli/device_runs.h"
+
+static void device_of_each_rank_trains_as_one(void **state)
+{
+    char first[65], second[65];
+
+    (void)state;
+    program_assert_success(program_line("train good.yaml --quiet --run-dir cpu"));
+    check_used(device_run("STANDIN_GPUS=2", "train good.yaml -n 2 -s device=auto --run-dir one"));
+    check_like("one", "cpu");
+    program_assert_success(
+        device_run("STANDIN_GPUS=2", "train good.yaml --quiet -n 2 -s device=cuda --run-dir two"));
+    program_weights(first, "one");
+    program_weights(second, "two");
+    assert_string_equal(first, second);
+    program_remove("cpu");
+    program_remove("one");
+    program_remove("two");
+}
+
+/* Sums of two have the same bits whatever adds them up. */
+static void device_ranks_exchange_by_nccl_or_through_the_host(void **state)
+{
+    const program_result *r;
+    char first[65], second[65];
+
+    (void)state;
+#ifndef TEST_NCCL
+    printf("skipped: nccl.h was not found\n");
+    skip();
+#endif
+    r = device_run("STANDIN_GPUS=2", "train small.yaml -n 2 -s device=cuda --run-dir one");
+    check_used(r);
+    assert_non_null(strstr(r->err, "; ranks exchange by NCCL"));
+    program_weights(first, "one");
+    program_remove("one");
+    check_used(device_run("STANDIN_GPUS=2", "train small.yaml -n 2 -s device.name=cuda -s "
+                                            "device.exchange=host --run-dir one"));
+    program_weights(second, "one");
+    program_remove("one");
+    assert_string_equal(first, second);
+    r = device_run_with(DEVICE_LACKING, "STANDIN_GPUS=2",
+                        "train small.yaml -n 2 -s device=cuda -s max_steps=2 --run-dir one");
+    check_used(r);
+    assert_non_null(strstr(r->err, "exchange through the host's memory; cuda: NCCL is missing"));
+    program_remove("one");
+    r = device_run("STANDIN_GPUS=1", "train small.yaml -n 2 -s device.name=cuda -s "
+                                     "device.ranks_per_gpu=2 -s device.exchange=nccl "
+                                     "--run-dir one");
+    program_assert_error(r, 1, "exchange: nccl needs a GPU for each rank");
+    program_remove("one");
+}
+
+/* One rank of which each step is a graph, two that share a GPU, four on two of them. */
+static void device_shards_have_the_bits_of_any_ranks(void **state)
+{
+    static const char *const run[][2] = {
+        {"STANDIN_GPUS=1", "1"}, {"STANDIN_GPUS=1", "2"}, {"STANDIN_GPUS=2", "4"}};
+    char line[256], first[65], other[65];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(run) / sizeof(run[0]); i++) {
+        snprintf(line, sizeof(line),
+                 "train small.yaml -n %s -s shards=4 -s device.name=cuda "
+                 "-s device.ranks_per_gpu=2 --run-dir shards",
+                 run[i][1]);
+        check_used(device_run(run[i][0], line));
+        program_weights(i == 0 ? first : other, "shards");
+        program_remove("shards");
+        if (i > 0)
+            assert_string_equal(other, first);
+    }
+}
+
+/* Also where one of the ranks has no sample. */
+static void device_batch_statistics_over_ranks_agree_with_cpu(void **state)
+{
+    static const char *const ranks[] = {"-n 2", "-n 3 -s batch=2 -s max_steps=8"};
+    char line[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
+        snprintf(line, sizeof(line),
+                 "train small.yaml --quiet %s -s sync_batch_norm=true --run-dir cpu", ranks[i]);
+        program_assert_success(program_line(line));
+        snprintf(line, sizeof(line),
+                 "train small.yaml %s -s sync_batch_norm=true -s device=cuda --run-dir gpu",
+                 ranks[i]);
+        check_used(device_run("STANDIN_GPUS=3", line));
+        check_like("gpu", "cpu");
+        program_remove("cpu");
+        program_remove("gpu");
+    }
+}
+
+/* Through NCCL and through the host, with the same bits for two ranks; and as the CPU. */
+static void device_strategies_that_send_less_agree_with_cpu(void **state)
+{
+    static const char *const strategies[] = {"{name: sync, update: zero}",
+                                             "{name: sync, compress: {name: topk, ratio: 0.2}}"};
+    static const char *const exchange[] = {"auto", "host"};
+    char line[256], text[1024], weights[2][65];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+        snprintf(text, sizeof(text), DEVICE_SMALL "strategy: %s\n", strategies[i]);
+        program_write_text("sends.yaml", text);
+        program_assert_success(program_line("train sends.yaml --quiet -n 2 --run-dir cpu"));
+        for (int k = 0; k < 2; k++) {
+            snprintf(line, sizeof(line),
+                     "train sends.yaml -n 2 -s device.name=cuda -s device.exchange=%s "
+                     "--run-dir gpu",
+                     exchange[k]);
+            check_used(device_run("STANDIN_GPUS=2", line));
+            check_like("gpu", "cpu");
+            program_weights(weights[k], "gpu");
+            program_remove("gpu");
+        }
+        assert_string_equal(weights[0], weights[1]);
+        program_remove("cpu");
+    }
+}
+
+static void device_of_each_rank_over_mpi_trains_as_one(void **state)
+{
+    static const char *const args[] = {"train",     "good.yaml", "-s", "device=cuda",
+                                       "--run-dir", "mpi",       NULL};
+    const program_options options = {.before = {"env", DEVICE_PATH, "XDG_CACHE_HOME=/dev/null",
+                                                "STANDIN_GPUS=2", PROGRAM_MPIEXEC, "-n", "2"}};
+
+    (void)state;
+    program_need_mpi();
+    program_assert_success(program_line("train good.yaml --quiet --run-dir cpu"));
+    check_used(program_run(args, &options));
+    check_like("mpi", "cpu");
+    program_remove("cpu");
+    program_remove("mpi");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(device_of_each_rank_trains_as_one),
+        cmocka_unit_test(device_ranks_exchange_by_nccl_or_through_the_host),
+        cmocka_unit_test(device_shards_have_the_bits_of_any_ranks),
+        cmocka_unit_test(device_batch_statistics_over_ranks_agree_with_cpu),
+        cmocka_unit_test(device_strategies_that_send_less_agree_with_cpu),
+        cmocka_unit_test(device_of_each_rank_over_mpi_trains_as_one),
+    };
+    int failed;
+
+    if (argc < 2 || program_init(argv[1]) != 0)
+        return 1;
+    failed = cmocka_run_group_tests(tests, device_setup, NULL);
+    program_fini();
+    return failed;
+}
