@@ -84,6 +84,7 @@ static const struct {
     dnnl_format_tag_t tag;
 } program_formats[] = {
     {{.format = CO_FORMAT_PLAIN}, dnnl_abcd},
+    {{.format = CO_FORMAT_CHANNEL_BLOCKS, .block = 32}, dnnl_aBcd32b},
     {{.format = CO_FORMAT_CHANNEL_BLOCKS, .block = 16}, dnnl_aBcd16b},
     {{.format = CO_FORMAT_CHANNEL_BLOCKS, .block = 8}, dnnl_aBcd8b},
     {{.format = CO_FORMAT_CHANNELS_LAST}, dnnl_acdb},
@@ -97,10 +98,14 @@ static const_dnnl_memory_desc_t program_named(onednn_self *self, const co_layout
 {
     size_t f = 0;
 
-    while (f < PROGRAM_FORMATS - 1 && !co_layout_same(&program_formats[f].layout, layout))
+    while (f < PROGRAM_FORMATS && !co_layout_same(&program_formats[f].layout, layout))
         f++;
+    if (x->ndims == 4 && f == PROGRAM_FORMATS && self->descs.failure == CO_OK)
+        self->descs.failure =
+            co_fail(CO_E_FAILED, "layer %s: oneDNN reads no such layout", self->call->name);
     return onednn_desc_of_tag(&self->descs, x->type, x->ndims, x->dim,
-                              x->ndims == 4 ? program_formats[f].tag : program_plain_tag(x->ndims));
+                              x->ndims == 4 && f < PROGRAM_FORMATS ? program_formats[f].tag
+                                                                   : program_plain_tag(x->ndims));
 }
 
 onednn_operand onednn_tensor(onednn_self *self, const co_tensor *tensor)
