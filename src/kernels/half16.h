@@ -49,6 +49,17 @@ SIMD_INLINE void half16_store(uint16_t *to, vec value)
     *(loose_half16 *)to = half16_round(value);
 }
 
+/* LANES numbers, and LANES more. */
+SIMD_INLINE void half16_store_two(uint16_t *to, vec first, vec second)
+{
+#ifdef __AVX512BF16__
+    *(loose_uvec *)to = (uvec)_mm512_cvtne2ps_pbh((__m512)second, (__m512)first);
+#else
+    half16_store(to, first);
+    half16_store(to + LANES, second);
+#endif
+}
+
 /* Pairs of a (the lower) and b. */
 SIMD_INLINE vec half16_join(half16 a, half16 b)
 {

@@ -203,6 +203,27 @@ typedef struct direct_run {
     int threads;
 } direct_run;
 
+/* A piece of the results of a sample, and the first of the blocks that are computed at once. */
+typedef struct direct_turn {
+    int64_t sample, piece, block;
+} direct_turn;
+
+/* The i-th: images that fit into a second-level cache together stay there while all blocks of
+   weights pass, and each of these is read once for all of the images. */
+static direct_turn direct_find_turn(const direct_pass *pass, int64_t i, int64_t samples,
+                                    int64_t pieces, int64_t words)
+{
+    const int64_t groups = direct_divide_up(pass->blocks, DIRECT_CONV_TOGETHER);
+    const int64_t fit = pieces > 1 ? 1 : words / pass->image.sample;
+    const int64_t most = fit > 1 ? fit : 1, first = i / (most * groups) * most;
+    const int64_t together = direct_least(most, samples * pieces - first);
+    const int64_t rest = i % (most * groups), image = first + rest % together;
+
+    return (direct_turn){.sample = image / pieces,
+                         .piece = image % pieces,
+                         .block = rest / together * DIRECT_CONV_TOGETHER};
+}
+
 /* Thread `t`'s share of some samples of a part; x has their images. */
 static void direct_multiply_share(const direct_run *run, const direct_part *part, const float *x,
                                   char *y, int64_t samples, int t)
@@ -220,15 +241,16 @@ static void direct_multiply_share(const direct_run *run, const direct_part *part
     const co_range mine = co_parallel_part(samples * pieces * groups, t, run->threads);
 
     for (int64_t i = mine.begin; i < mine.end; i++) {
-        const int64_t n = i / (pieces * groups), block = i % groups * DIRECT_CONV_TOGETHER;
-        const direct_piece piece = direct_find_piece(&part->area, pieces, i / groups % pieces);
-        const int64_t at =
-            n * pass->y_sample + part->y_at + block * piece.area.y_block + piece.y_at;
+        const direct_turn turn = direct_find_turn(pass, i, samples, pieces, words);
+        const direct_piece piece = direct_find_piece(&part->area, pieces, turn.piece);
+        const int64_t at = turn.sample * pass->y_sample + part->y_at +
+                           turn.block * piece.area.y_block + piece.y_at;
 
-        loops->multiply(y + (size_t)at * loops->cell, x + n * pass->image.sample + piece.x_at,
-                        run->weight + part->w_at + block * panel, panel,
-                        run->bias ? run->bias + block * loops->lanes : NULL,
-                        direct_columns(pass->blocks, block), &piece.area, &part->sum);
+        loops->multiply(y + (size_t)at * loops->cell,
+                        x + turn.sample * pass->image.sample + piece.x_at,
+                        run->weight + part->w_at + turn.block * panel, panel,
+                        run->bias ? run->bias + turn.block * loops->lanes : NULL,
+                        direct_columns(pass->blocks, turn.block), &piece.area, &part->sum);
     }
 }
 

@@ -27,7 +27,7 @@ typedef struct direct_image {
     int64_t first[2];      /* where phase 0 begins in the tensor: negative in padding */
     int64_t rows, columns; /* of a copy, or of the tensor */
     int64_t row, plane, sample; /* from one to the next */
-    int64_t line;               /* of a channel to the next, where each has a line; else 0 */
+    int64_t after;              /* zero pairs after the copies of a plane */
 } direct_image;
 
 /* Results that are summed from the same taps: all of a forward pass; of the gradient of the input,

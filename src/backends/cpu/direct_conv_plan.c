@@ -49,10 +49,7 @@ static void direct_size_image(direct_pass *pass, int64_t n, int64_t dy_sample)
     image->row =
         (image->pairs ? direct_divide_up(image->columns, 2) : image->columns) * image->width;
     image->plane = image->phases[0] * image->phases[1] * image->rows * image->row;
-    if (image->pairs && image->width == 1) {
-        image->line = direct_round_up(image->plane + DIRECT_CONV_AFTER, DIRECT_CONV_AFTER);
-        image->plane = image->numbers * image->line;
-    }
+    image->plane += image->after * image->width;
     image->sample = image->planes * image->plane;
     pass->group = n;
     if (image->copied)
@@ -179,7 +176,8 @@ co_status direct_plan_pairs(direct_pass *out, const co_call *call, const direct_
                             .w = in[3],
                             .planes = direct_divide_up(in[1], lanes),
                             .numbers = lanes,
-                            .width = loops->lines ? 1 : lanes};
+                            .width = lanes,
+                            .after = loops->lines ? DIRECT_CONV_AFTER : 0};
     for (int i = 0; i < 2; i++) {
         image->phases[i] = i == 0 ? direct_count_phases(a, i) : a->k[i];
         image->phase_step[i] = a->d[i];

@@ -58,12 +58,10 @@ static void direct_copy_planes(const direct *self, const direct_image *image, fl
                 .step = image->step,
                 .blocks = image->numbers > 1,
                 .again = again,
-                .line = image->line};
+                .after = image->after};
             float *copy = to + i * image->plane + p * image->rows * image->row;
 
-            if (image->line)
-                self->loops->lines(copy, direct_plane(self, image, from, i), &how);
-            else if (image->pairs)
+            if (image->pairs)
                 self->loops->pair(copy, direct_plane(self, image, from, i), &how);
             else if (image->numbers == 1 && self->loops->join)
                 direct_join(self, image, copy, from, i, n, &how);
@@ -96,8 +94,8 @@ static void direct_correlate_steps(const direct *self, float *dw, const float *x
     const direct_pass *pass = direct_weight_pass(self);
     const direct_conv_area *area = &pass->part->area;
     const int64_t pixels = area->rows * area->pixels;
-    /* Lines are read whole: their sums stay in tiles. */
-    const int64_t chunk = pass->image.line ? samples * pixels : DIRECT_CHUNK_PIXELS;
+    /* Sums that stay in tiles meanwhile are taken whole. */
+    const int64_t chunk = self->loops->lines ? samples * pixels : DIRECT_CHUNK_PIXELS;
     const int64_t together = pixels < chunk ? direct_least(chunk / pixels, samples) : 1;
     const int64_t pieces = direct_count_pieces(area, chunk);
 
@@ -110,7 +108,6 @@ static void direct_correlate_steps(const direct *self, float *dw, const float *x
                                            .x_sample = pass->image.sample,
                                            .x_row = area->x_row,
                                            .x_pixel = area->x_pixel,
-                                           .x_line = pass->image.line,
                                            .dy_sample = pass->y_sample,
                                            .dy_row = area->y_row,
                                            .dy_block = area->y_block};
@@ -160,13 +157,15 @@ static const float *direct_bring_dy(const direct *self, float *to, const char *d
                                     .columns = pass->to[1],
                                     .step = step,
                                     .blocks = true};
+    void (*form)(float *, const void *, const direct_conv_spread *) =
+        self->loops->lines ? self->loops->lines : self->loops->pair;
 
     if (!direct_is_half(self))
         return (const float *)(const void *)dy;
     CO_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < (pass->image.pairs ? samples * pass->blocks : 0); i++)
-        self->loops->pair(to + i * (pass->y_sample / pass->blocks),
-                          dy + (size_t)(i * plane) * self->loops->cell, &how);
+        form(to + i * (pass->y_sample / pass->blocks), dy + (size_t)(i * plane) * self->loops->cell,
+             &how);
     CO_PARALLEL_FOR(threads)
     for (int64_t n = 0; n < (pass->image.pairs ? 0 : samples); n += 2) {
         const char *first = dy + (size_t)n * sample;

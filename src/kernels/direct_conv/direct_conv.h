@@ -45,7 +45,6 @@ typedef struct direct_conv_area {
 typedef struct direct_conv_walk {
     int64_t samples, rows, pixels;
     int64_t x_sample, x_row, x_pixel;
-    int64_t x_line; /* with `lines` */
     int64_t dy_sample, dy_row, dy_block;
 } direct_conv_walk;
 
@@ -59,7 +58,7 @@ typedef struct direct_conv_spread {
     bool blocks;         /* a pixel is a block of channels; else one number */
     bool again;          /* there was such a copy in the same place, whose zeros need not be written
                             again */
-    int64_t line;        /* with `lines`: words from a channel to the next */
+    int64_t after;       /* of `pair`: zero pairs that follow */
 } direct_conv_spread;
 
 /* A weight in the format of the store, (out, in, taps). In blocks of `lanes` outputs it is
@@ -97,9 +96,10 @@ typedef struct direct_conv_loops {
     /* With BF16, else NULL: a copy of a plane of a block, (rows, pairs of columns, lanes), in which
        neighbouring pixels are pairs; after an odd number of columns comes a 0. */
     void (*pair)(float *to, const void *from, const direct_conv_spread *how);
-    /* If not NULL, `correlate` reads x as (lanes, rows, pairs of columns), a line for each channel,
-       from such copies; after a line are DIRECT_CONV_AFTER words more, which are 0. And it reads
-       DIRECT_CONV_AFTER pairs at once: `pair` ends a plane with zeros up to a multiple. */
+    /* If not NULL, `correlate` reads DIRECT_CONV_AFTER pairs at once: x has as many zero pairs
+       after each plane, and dy is such a copy, (pairs / DIRECT_CONV_AFTER, lanes,
+       DIRECT_CONV_AFTER), which ends with zeros up to a multiple. And dw has squares of output by
+       input channels, where w has input by output. */
     void (*lines)(float *to, const void *from, const direct_conv_spread *how);
     /* Block `k` of outputs, from the store's format; padding is 0. */
     void (*pack)(float *to, const float *weight, const direct_conv_weight *shape, int64_t k);

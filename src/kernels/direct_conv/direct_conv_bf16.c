@@ -17,6 +17,7 @@
 #include "kernels/direct_conv/direct_conv_images.h"
 /* after it */
 #include "kernels/direct_conv/direct_conv_half.h"
+#include "kernels/direct_conv/direct_conv_unpack.h"
 
 typedef uint16_t direct_conv_cell;
 
@@ -50,13 +51,6 @@ static void direct_conv_join(float *to, const void *first, const void *second,
                            half16_join(direct_conv_take_some(a + c, inside - c),
                                        b ? direct_conv_take_some(b + c, inside - c) : (half16){0}));
     }
-}
-
-static void direct_conv_pair(float *to, const void *from, const direct_conv_spread *how)
-{
-    for (int64_t r = 0; r < how->rows; r++)
-        for (int64_t c = 0; c < how->columns; c += 2, to += LANES)
-            simd_store(to, direct_conv_find_pair(from, how, r, c, 0));
 }
 
 /* A row of one channel to floats. */

@@ -33,18 +33,40 @@ static void direct_conv_turn(float *to, const float *from)
         }
 }
 
-/* Pixels c and c + 1 of row r of a copy: LANES channels from `channel` on. */
-SIMD_INLINE vec direct_conv_find_pair(const uint16_t *x, const direct_conv_spread *how, int64_t r,
-                                      int64_t c, int64_t channel)
+/* Of the channels of two pixels; NULL is one of zeros. */
+SIMD_INLINE void direct_conv_put_pair(float *to, const uint16_t *first, const uint16_t *second)
 {
-    const int64_t row = how->top + r * how->step[0];
-    half16 pixel[2] = {{0}};
+    SIMD_UNROLL(2)
+    for (int64_t h = 0; h < DIRECT_CONV_BLOCK; h += LANES)
+        simd_store(to + h, half16_join(first ? half16_take(first + h) : (half16){0},
+                                       second ? half16_take(second + h) : (half16){0}));
+}
 
-    for (int64_t i = 0; i < 2; i++) {
-        const int64_t column = how->left + (c + i) * how->step[1];
+static void direct_conv_pair_row(float *to, const uint16_t *x, const direct_conv_spread *how,
+                                 int64_t row)
+{
+    const direct_conv_range inside =
+        direct_conv_inside(how->left, how->step[1], how->w, how->columns);
 
-        if (row >= 0 && row < how->h && column >= 0 && column < how->w && c + i < how->columns)
-            pixel[i] = half16_take(x + (row * how->w + column) * DIRECT_CONV_BLOCK + channel);
+    for (int64_t c = 0; c < how->columns; c += 2, to += DIRECT_CONV_BLOCK) {
+        const int64_t column = how->left + c * how->step[1], next = column + how->step[1];
+        const bool first = c >= inside.begin && c < inside.end;
+        const bool second = c + 1 >= inside.begin && c + 1 < inside.end;
+
+        direct_conv_put_pair(to, first ? x + (row * how->w + column) * DIRECT_CONV_BLOCK : NULL,
+                             second ? x + (row * how->w + next) * DIRECT_CONV_BLOCK : NULL);
     }
-    return half16_join(pixel[0], pixel[1]);
+}
+
+static void direct_conv_pair(float *to, const void *from, const direct_conv_spread *how)
+{
+    const direct_conv_range inside = direct_conv_inside(how->top, how->step[0], how->h, how->rows);
+    const int64_t words = (how->columns + 1) / 2 * DIRECT_CONV_BLOCK;
+
+    for (int64_t r = 0; r < how->rows; r++, to += words)
+        if (r >= inside.begin && r < inside.end)
+            direct_conv_pair_row(to, from, how, how->top + r * how->step[0]);
+        else
+            memset(to, 0, (size_t)words * sizeof(float));
+    memset(to, 0, (size_t)(how->after * DIRECT_CONV_BLOCK) * sizeof(float));
 }

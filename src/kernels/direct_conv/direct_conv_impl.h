@@ -16,6 +16,7 @@
 #define DIRECT_CONV_PAIR   NULL
 #define DIRECT_CONV_JOIN   NULL
 #include "kernels/direct_conv/direct_conv_images.h"
+#include "kernels/direct_conv/direct_conv_unpack.h"
 
 typedef float direct_conv_cell;
 

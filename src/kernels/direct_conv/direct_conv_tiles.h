@@ -5,7 +5,7 @@
  *
  * Forward and to the inputs, a tile's rows are pixels, which are neighbours in an image: rows of
  * the image follow each other with their padding, and what is computed there is dropped. To the
- * weights they are channels, of which the image has a line each; see `lines`.
+ * weights they are output channels, of which dy has lines of pixels; see `lines`.
  */
 #include "kernels/tiles.h"
 
@@ -118,18 +118,16 @@ static void direct_conv_sum_up(tiles *t, float *sums, int count, const float *x,
 static void direct_conv_put_tile(uint16_t *y, const float *sums, const direct_conv_spot *spot,
                                  const direct_conv_cut *cut, const direct_conv_area *area)
 {
-    int64_t row = spot->row, column = spot->column;
+    uint16_t *row = y + spot->row * area->y_row, *to = row + spot->column * area->y_pixel;
+    int64_t column = spot->column;
 
-    for (int i = 0; i < cut->count; i++, sums += DIRECT_CONV_BLOCK) {
-        uint16_t *to = y + row * area->y_row + column * area->y_pixel;
-
-        if (column < area->pixels) {
-            half16_store(to, simd_load(sums));
-            half16_store(to + LANES, simd_load(sums + LANES));
-        }
+    for (int i = 0; i < cut->count; i++, sums += DIRECT_CONV_BLOCK, to += area->y_pixel) {
+        if (column < area->pixels)
+            half16_store_two(to, simd_load(sums), simd_load(sums + LANES));
         if (++column == cut->pitch) {
             column = 0;
-            row++;
+            row += area->y_row;
+            to = row - area->y_pixel;
         }
     }
 }
@@ -164,11 +162,10 @@ static void direct_conv_multiply(void *y, const float *x, const float *w, int64_
 
 /* --- gradients of weights --- */
 
-/* dw (32 in, 32 out) of one step. */
+/* dw (32 out, 32 in) of one step. */
 static void direct_conv_correlation(tiles *t, float *dw, const float *x, const float *dy,
                                     const direct_conv_walk *walk, bool add)
 {
-    const int64_t stride = walk->x_line * (int64_t)sizeof(float);
     float *second = dw + TILES_ROWS * DIRECT_CONV_BLOCK;
 
     if (add) {
@@ -183,11 +180,11 @@ static void direct_conv_correlation(tiles *t, float *dw, const float *x, const f
         TILES_ZERO(t, 3);
     }
     for (int64_t n = 0; n < walk->samples; n++, x += walk->x_sample, dy += walk->dy_sample)
-        for (int64_t p = 0; p < walk->pixels; p += DIRECT_CONV_WORDS) {
-            const float *pairs = dy + p * DIRECT_CONV_BLOCK;
+        for (int64_t p = 0; p < walk->pixels; p += DIRECT_CONV_AFTER) {
+            const float *lines = dy + p * DIRECT_CONV_BLOCK, *pairs = x + p * DIRECT_CONV_BLOCK;
 
-            TILES_LOAD(t, 4, x + p, stride);
-            TILES_LOAD(t, 5, x + TILES_ROWS * walk->x_line + p, stride);
+            TILES_LOAD(t, 4, lines, TILES_BYTES);
+            TILES_LOAD(t, 5, lines + TILES_ROWS * DIRECT_CONV_AFTER, TILES_BYTES);
             TILES_LOAD(t, 6, pairs, DIRECT_CONV_STRIDE);
             TILES_LOAD(t, 7, pairs + TILES_FLOATS, DIRECT_CONV_STRIDE);
             TILES_MULTIPLY(t, 0, 4, 6);
@@ -228,46 +225,96 @@ static void direct_conv_add_up(float *sum, const void *from, int64_t pixels)
     simd_store_any(sum + LANES, high);
 }
 
-/* --- images for them --- */
-
-/* Pairs after the last one are 0, up to whole tiles. */
-static void direct_conv_pair(float *to, const void *from, const direct_conv_spread *how)
-{
-    int64_t n = 0;
-
-    for (int64_t r = 0; r < how->rows; r++)
-        for (int64_t c = 0; c < how->columns; c += 2, n++)
-            for (int64_t h = 0; h < DIRECT_CONV_BLOCK; h += LANES)
-                simd_store(to + n * DIRECT_CONV_BLOCK + h,
-                           direct_conv_find_pair(from, how, r, c, h));
-    for (; n % DIRECT_CONV_WORDS; n++)
-        memset(to + n * DIRECT_CONV_BLOCK, 0, DIRECT_CONV_STRIDE);
-}
-
-/* LANES pairs of LANES channels at once, which are stored whole: what is too much are zeros, in
-   the place of the next ones or after the last. */
+/* LANES pairs of LANES channels at once. */
 static void direct_conv_lines(float *to, const void *from, const direct_conv_spread *how)
 {
+    const uint16_t *x = from;
     const int64_t columns = (how->columns + 1) / 2, pairs = how->rows * columns;
+    int64_t r = 0, c = 0;
 
-    for (int64_t h = 0; h < DIRECT_CONV_BLOCK; h += LANES) {
-        int64_t r = 0, c = 0;
+    for (int64_t j = 0; j < pairs; j += LANES) {
+        vec v[2][LANES] = {{{0}}};
 
-        for (int64_t j = 0; j < pairs; j += LANES) {
-            vec v[LANES] = {{0}};
+        for (int64_t i = 0; i < direct_conv_least(LANES, pairs - j); i++) {
+            const uint16_t *first = x + (r * how->columns + 2 * c) * DIRECT_CONV_BLOCK;
+            const bool both = 2 * c + 1 < how->columns;
 
-            for (int64_t i = 0; i < direct_conv_least(LANES, pairs - j); i++) {
-                v[i] = direct_conv_find_pair(from, how, r, 2 * c, h);
-                c = c + 1 == columns ? 0 : c + 1;
-                r += c == 0;
-            }
-            simd_transpose(v);
-            for (int64_t l = 0; l < LANES; l++)
-                simd_store_any(to + (h + l) * how->line + j, v[l]);
+            for (int64_t h = 0; h < 2; h++, first += LANES)
+                v[h][i] = half16_join(half16_take(first),
+                                      both ? half16_take(first + DIRECT_CONV_BLOCK) : (half16){0});
+            c = c + 1 == columns ? 0 : c + 1;
+            r += c == 0;
         }
-        for (int64_t l = h; l < h + LANES; l++)
-            memset(to + l * how->line + pairs, 0, LANES * sizeof(float));
+        for (int64_t h = 0; h < 2; h++) {
+            simd_transpose(v[h]);
+            for (int64_t l = 0; l < LANES; l++, to += LANES)
+                simd_store(to, v[h][l]);
+        }
     }
+}
+
+/* --- back to the store --- */
+
+/* LANES inputs of one output, of up to LANES taps from `first` on; `to` is the first input's, in a
+   row that goes on for `room` numbers. Zeros after the taps of an input are in the place of the
+   next one's, which come afterwards, or are added there. */
+static void direct_conv_unpack_taps(float *to, const float *square, int64_t inputs, int64_t taps,
+                                    int64_t first, int64_t room, bool add)
+{
+    const int64_t n = direct_conv_least(taps - first, LANES);
+    vec v[LANES] = {{0}};
+
+    for (int64_t t = 0; t < n; t++)
+        v[t] = simd_load(square + (first + t) * DIRECT_CONV_SQUARE);
+    simd_transpose(v);
+    for (int64_t l = 0; l < inputs; l++) {
+        const int64_t at = l * taps + first;
+        float some[LANES];
+
+        if (at + LANES <= room && (add || taps <= LANES)) {
+            if (add)
+                v[l] += simd_load_any(to + at);
+            simd_store_any(to + at, v[l]);
+            continue;
+        }
+        simd_store_any(some, v[l]);
+        for (int64_t t = 0; t < n; t++)
+            to[at + t] = add ? to[at + t] + some[t] : some[t];
+    }
+}
+
+/* The inputs of one output. */
+static void direct_conv_unpack_row(float *row, const float *from, const direct_conv_weight *shape,
+                                   bool add)
+{
+    for (int64_t c = 0; c < shape->in; c += LANES) {
+        const float *square =
+            from + c / DIRECT_CONV_BLOCK * shape->taps * DIRECT_CONV_SQUARE + c % DIRECT_CONV_BLOCK;
+        const int64_t inputs = direct_conv_least(shape->in - c, LANES);
+        const int64_t room = (shape->in - c) * shape->taps;
+
+        if (shape->taps == 1 && inputs == LANES) {
+            vec v = simd_load(square);
+
+            if (add)
+                v += simd_load_any(row + c);
+            simd_store_any(row + c, v);
+            continue;
+        }
+        for (int64_t t = 0; t < shape->taps; t += LANES)
+            direct_conv_unpack_taps(row + c * shape->taps, square, inputs, shape->taps, t, room,
+                                    add);
+    }
+}
+
+static void direct_conv_unpack(float *weight, const float *from, const direct_conv_weight *shape,
+                               int64_t k, bool add)
+{
+    const int64_t first = k * DIRECT_CONV_BLOCK, row = shape->in * shape->taps;
+
+    for (int64_t o = 0; o < direct_conv_least(shape->out - first, DIRECT_CONV_BLOCK); o++)
+        direct_conv_unpack_row(weight + (first + o) * row, from + o * DIRECT_CONV_BLOCK, shape,
+                               add);
 }
 
 const direct_conv_loops DIRECT_CONV_TABLE = {
