@@ -114,6 +114,20 @@ const direct_pass *direct_weight_pass(const direct *self);
    of the samples before have been. */
 const float *direct_bring(const direct *self, const direct_image *image, float *to, const void *x,
                           int64_t first, int64_t n, int threads);
+/* Operands of a pass that gives images. */
+typedef struct direct_run {
+    const direct *self;
+    const direct_pass *pass;
+    const void *x;
+    const float *weight, *bias;
+    char *y;
+    float *copies;
+    int64_t n; /* samples */
+    int threads;
+} direct_run;
+
+/* All results of the pass. */
+void direct_multiply(const direct_run *run);
 /* The gradients of weight and bias. */
 void direct_find_weight(const direct *self, const co_call *call, const co_run *run, const char *dy,
                         int threads);
