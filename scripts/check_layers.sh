@@ -29,7 +29,7 @@ telemetry: metrics core
 report: telemetry metrics core
 live: report launch telemetry core
 plan: strategy telemetry core
-profile: telemetry data comm graph core
+profile: telemetry data comm graph device core
 model: profile backends models ops optim comm graph tensor device metrics core
 generate: model text core
 step: model profile strategy optim comm tensor device core

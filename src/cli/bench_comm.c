@@ -8,16 +8,20 @@
  */
 #include <string.h>
 
-#include <cohort/comm.h>
+#include <cohort/ext/comm.h>
 #include <cohort/launch.h>
 
 #include "cli/bench_comm_tune.h"
 #include "cli/cli.h"
+#include "comm/nccl.h"
+#include "comm/queued.h"
 #include "comm/tree.h"
 #include "core/clock.h"
 #include "core/config.h"
 #include "core/mem.h"
 #include "core/sort.h"
+#include "device/cuda/cuda.h"
+#include "train/run_device.h"
 
 #define BENCH_COMM_MAX_RANKS   1024
 #define BENCH_COMM_MAX_REPEATS 1000
@@ -26,7 +30,8 @@
 #define BENCH_COMM_BUDGET ((size_t)256 << 20)
 
 typedef struct bench_comm_options {
-    int64_t ranks, min_bytes, max_bytes, leaves;
+    int64_t ranks, min_bytes, max_bytes, leaves, repeats;
+    const char *device;
     cli_list ops;
     bool heap, in_place, tune;
 } bench_comm_options;
@@ -42,8 +47,12 @@ static const cli_option bench_comm_option_table[] = {
      "smallest message; default: 1024"},
     {"max-bytes", 0, CLI_COUNT, offsetof(bench_comm_options, max_bytes), "BYTES", 4, 1 << 30,
      "largest message; sizes double; default: 33554432"},
+    {"repeats", 0, CLI_COUNT, offsetof(bench_comm_options, repeats), "K", 1, BENCH_COMM_MAX_REPEATS,
+     "repetitions of each size; default: 10 to 1000, fewer of large messages"},
     {"heap", 0, CLI_FLAG, offsetof(bench_comm_options, heap), NULL, 0, 0,
      "messages in each rank's own memory, not where other ranks can read them"},
+    {"device", 0, CLI_TEXT, offsetof(bench_comm_options, device), "NAME", 0, 0,
+     "cuda: messages in memory of GPUs, one for each rank of a machine"},
     {"in-place", 0, CLI_FLAG, offsetof(bench_comm_options, in_place), NULL, 0, 0,
      "allreduce and reduce write their result over the message"},
     {"leaves", 0, CLI_COUNT, offsetof(bench_comm_options, leaves), "V", 1, 1024,
@@ -56,131 +65,133 @@ static const cli_option bench_comm_option_table[] = {
 /* Buffers of the largest size. In operations on blocks, a rank's block is 1 / size of it. */
 typedef struct bench_comm {
     co_comm *comm;
+    co_device *device; /* owned; NULL: messages in memory of the host */
+    co_queue *queue;   /* owned, of the device */
+    co_fence *done;    /* likewise */
     float *in, *out;
+    const void *part[CO_TREE_MAX_PARTS]; /* of tree_allreduce: all the same */
     bool heap, in_place;
-    co_tree *tree; /* NULL: not requested */
+    size_t repeats; /* of each size; 0: by the size */
+    co_tree *tree;  /* NULL: not requested */
 } bench_comm;
 
-typedef co_status (*bench_comm_fn)(const bench_comm *b, size_t count);
-
-static co_status bench_comm_allreduce(const bench_comm *b, size_t count)
-{
-    return co_comm_allreduce(b->comm, b->in_place ? b->in : b->out, b->in, count, CO_F32, CO_SUM);
-}
-
-/* All parts of a rank are the same; their values do not matter. */
-static co_status bench_comm_tree_allreduce(const bench_comm *b, size_t count)
-{
-    const void *part[CO_TREE_MAX_PARTS];
-
-    for (int i = 0; i < CO_TREE_MAX_PARTS; i++)
-        part[i] = b->in;
-    return co_comm_tree_allreduce(b->comm, b->tree, b->out, part, count, CO_F32);
-}
-
-static co_status bench_comm_reduce(const bench_comm *b, size_t count)
-{
-    return co_comm_reduce(b->comm, b->in_place ? b->in : b->out, b->in, count, CO_F32, CO_SUM, 0);
-}
-
-static co_status bench_comm_bcast(const bench_comm *b, size_t count)
-{
-    return co_comm_bcast(b->comm, b->in, count, CO_F32, 0);
-}
-
-/* In operations on blocks the message size counts the blocks of all ranks. */
-static size_t bench_comm_block(const bench_comm *b, size_t count)
-{
-    return count / (size_t)co_comm_size(b->comm);
-}
-
-static co_status bench_comm_reduce_scatter(const bench_comm *b, size_t count)
-{
-    return co_comm_reduce_scatter(b->comm, b->out, b->in, bench_comm_block(b, count), CO_F32,
-                                  CO_SUM);
-}
-
-static co_status bench_comm_allgather(const bench_comm *b, size_t count)
-{
-    return co_comm_allgather(b->comm, b->out, b->in, bench_comm_block(b, count), CO_F32);
-}
-
-static co_status bench_comm_gather(const bench_comm *b, size_t count)
-{
-    return co_comm_gather(b->comm, b->out, b->in, bench_comm_block(b, count), CO_F32, 0);
-}
-
-static co_status bench_comm_scatter(const bench_comm *b, size_t count)
-{
-    return co_comm_scatter(b->comm, b->out, b->in, bench_comm_block(b, count), CO_F32, 0);
-}
-
-/* Rank 0 to rank 1; nothing with one rank. */
-static co_status bench_comm_send(const bench_comm *b, size_t count)
-{
-    if (co_comm_size(b->comm) < 2 || co_comm_rank(b->comm) > 1)
-        return CO_OK;
-    if (co_comm_rank(b->comm) == 0)
-        return co_comm_send(b->comm, b->in, count, CO_F32, 1);
-    return co_comm_recv(b->comm, b->out, count, CO_F32, 0);
-}
-
+/* `blocks`: the message is the blocks of all ranks. */
 static const struct {
     const char *name;
-    bench_comm_fn run;
+    co_coll coll;
+    bool blocks;
 } bench_comm_ops[] = {
-    {"allreduce", bench_comm_allreduce},
-    {"reduce", bench_comm_reduce},
-    {"bcast", bench_comm_bcast},
-    {"reduce_scatter", bench_comm_reduce_scatter},
-    {"allgather", bench_comm_allgather},
-    {"gather", bench_comm_gather},
-    {"scatter", bench_comm_scatter},
-    {"send", bench_comm_send},
-    {"tree_allreduce", bench_comm_tree_allreduce},
+    {"allreduce", CO_COLL_ALLREDUCE, false}, {"reduce", CO_COLL_REDUCE, false},
+    {"bcast", CO_COLL_BCAST, false},         {"reduce_scatter", CO_COLL_REDUCE_SCATTER, true},
+    {"allgather", CO_COLL_ALLGATHER, true},  {"gather", CO_COLL_GATHER, true},
+    {"scatter", CO_COLL_SCATTER, true},      {"send", CO_COLL_SEND, false},
+    {"tree_allreduce", CO_COLL_TREE, false},
 };
 
 #define BENCH_COMM_OPS (sizeof(bench_comm_ops) / sizeof(bench_comm_ops[0]))
 
-static size_t bench_comm_repeats(size_t bytes)
+static co_coll_args bench_comm_args(const bench_comm *b, size_t op, size_t count)
 {
-    size_t n = BENCH_COMM_BUDGET / bytes;
+    const co_coll coll = bench_comm_ops[op].coll;
+    const bool over = coll == CO_COLL_BCAST ||
+                      (b->in_place && (coll == CO_COLL_ALLREDUCE || coll == CO_COLL_REDUCE));
 
+    return (co_coll_args){.coll = coll,
+                          .in = coll == CO_COLL_TREE ? (const void *)b->part : b->in,
+                          .out = over ? b->in : b->out,
+                          .count = bench_comm_ops[op].blocks ? count / (size_t)co_comm_size(b->comm)
+                                                             : count,
+                          .dtype = CO_F32,
+                          .op = CO_SUM,
+                          .tree = coll == CO_COLL_TREE ? b->tree : NULL,
+                          .queue = b->queue};
+}
+
+/* Rank 0 to rank 1; nothing with one rank. */
+static co_status bench_comm_send(const bench_comm *b, co_coll_args *args)
+{
+    if (co_comm_size(b->comm) < 2 || co_comm_rank(b->comm) > 1)
+        return CO_OK;
+    args->peer = 1 - co_comm_rank(b->comm);
+    if (args->peer == 0)
+        args->coll = CO_COLL_RECV;
+    return co_comm_enqueue_run(b->comm, args);
+}
+
+/* Until the result is there. */
+static co_status bench_comm_do(const bench_comm *b, size_t op, size_t count)
+{
+    co_coll_args args = bench_comm_args(b, op, count);
+
+    if (args.coll == CO_COLL_SEND)
+        CO_TRY(bench_comm_send(b, &args));
+    else
+        CO_TRY(co_comm_enqueue_run(b->comm, &args));
+    if (!b->device)
+        return CO_OK;
+    CO_TRY(co_fence_record(b->done, b->queue));
+    return co_comm_wait_fence(b->comm, b->done);
+}
+
+static size_t bench_comm_repeats(const bench_comm *b, size_t bytes)
+{
+    const size_t n = BENCH_COMM_BUDGET / bytes;
+
+    if (b->repeats)
+        return b->repeats;
     return n < 10 ? 10 : n > BENCH_COMM_MAX_REPEATS ? BENCH_COMM_MAX_REPEATS : n;
 }
 
-static void bench_comm_write(float *data, size_t count, size_t round)
+static co_status bench_comm_write(const bench_comm *b, size_t count, size_t round)
 {
+    if (b->device) {
+        CO_TRY(co_queue_fill(b->queue, b->in, (int)(60 + round % 8), count * sizeof(*b->in)));
+        return co_queue_wait(b->queue, CO_DEVICE_WAIT_MS);
+    }
     for (size_t i = 0; i < count; i++)
-        data[i] = (float)(round % 8 + i % 8);
+        b->in[i] = (float)(round % 8 + i % 8);
+    return CO_OK;
 }
 
-static float bench_comm_read(const float *data, size_t count)
+static float bench_comm_read(const bench_comm *b, size_t count)
 {
+    const float *data = b->in_place ? b->in : b->out;
     float most = 0;
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && !b->device; i++)
         most = data[i] > most ? data[i] : most;
     return most;
+}
+
+static const char *bench_comm_way(const bench_comm *b, size_t op, size_t count)
+{
+    const co_coll_args args = bench_comm_args(b, op, count);
+
+    return co_nccl_takes(b->comm, &args) ? "nccl" : co_comm_transport(b->comm);
+}
+
+static const char *bench_comm_memory(const bench_comm *b)
+{
+    return b->device ? co_device_name(b->device) : b->heap ? "heap" : "shared";
 }
 
 /* Time one operation at one size; rank 0 prints a line. */
 static co_status bench_comm_time(const bench_comm *b, size_t op, size_t count)
 {
-    const size_t bytes = count * sizeof(float), repeats = bench_comm_repeats(bytes);
+    const size_t bytes = count * sizeof(float), repeats = bench_comm_repeats(b, bytes);
     double seconds[BENCH_COMM_MAX_REPEATS], median;
     volatile float seen; /* keeps the compiler from dropping the read */
 
     for (size_t i = 0; i < repeats + BENCH_COMM_WARMUP; i++) {
         uint64_t start;
 
-        bench_comm_write(b->in, count, i);
+        CO_TRY(bench_comm_write(b, count, i));
         CO_TRY(co_comm_barrier(b->comm));
         start = co_clock_ns();
-        CO_TRY(bench_comm_ops[op].run(b, count));
+        CO_TRY(bench_comm_do(b, op, count));
         if (i >= BENCH_COMM_WARMUP)
             seconds[i - BENCH_COMM_WARMUP] = co_clock_seconds(start, co_clock_ns());
-        seen = bench_comm_read(b->in_place ? b->in : b->out, count);
+        seen = bench_comm_read(b, count);
     }
     (void)seen;
     CO_TRY(co_comm_allreduce(b->comm, seconds, seconds, repeats, CO_F64, CO_MAX));
@@ -192,9 +203,9 @@ static co_status bench_comm_time(const bench_comm *b, size_t op, size_t count)
            "\"memory\": \"%s\", \"in_place\": %s, \"bytes\": %zu, \"repeats\": %zu, "
            "\"latency_us\": %.6g, \"latency_us_min\": %.6g, "
            "\"bandwidth_gb_per_s\": %.6g}\n",
-           co_comm_transport(b->comm), co_comm_size(b->comm), bench_comm_ops[op].name,
-           b->heap ? "heap" : "shared", b->in_place ? "true" : "false", bytes, repeats,
-           median * 1e6, seconds[0] * 1e6, median > 0 ? (double)bytes / median * 1e-9 : 0.0);
+           bench_comm_way(b, op, count), co_comm_size(b->comm), bench_comm_ops[op].name,
+           bench_comm_memory(b), b->in_place ? "true" : "false", bytes, repeats, median * 1e6,
+           seconds[0] * 1e6, median > 0 ? (double)bytes / median * 1e-9 : 0.0);
     return fflush(stdout) == 0 ? CO_OK : co_fail(CO_E_IO, "cannot write to standard output");
 }
 
@@ -217,47 +228,77 @@ static co_status bench_comm_all(const bench_comm *b, const bench_comm_options *o
     return CO_OK;
 }
 
-/* Allocate `bytes` on the heap or in memory that ranks share. */
-static co_status bench_comm_take(float **out, co_comm *comm, size_t bytes, bool heap)
+/* Allocate `bytes` where messages are to be. */
+static co_status bench_comm_take(float **out, const bench_comm *b, size_t bytes)
 {
     void *data = NULL;
     co_status st = CO_OK;
 
-    if (!heap)
-        st = co_comm_alloc(&data, comm, bytes);
+    if (b->device)
+        st = co_device_alloc(&data, b->device, bytes, CO_MEMORY_DEVICE);
+    else if (!b->heap)
+        st = co_comm_alloc(&data, b->comm, bytes);
     else if (!(data = co_calloc_aligned(bytes, 1)))
         st = CO_E_NOMEM;
     *out = data;
     return st;
 }
 
-static void bench_comm_give(float *data, co_comm *comm, size_t bytes, bool heap)
+static void bench_comm_give(const bench_comm *b, float *data, size_t bytes)
 {
-    if (heap)
+    if (b->device)
+        co_device_free(b->device, data, CO_MEMORY_DEVICE);
+    else if (b->heap)
         co_free(data);
     else
-        co_comm_free(comm, data, bytes);
+        co_comm_free(b->comm, data, bytes);
+}
+
+/* A GPU for the rank, if messages are to be there. */
+static co_status bench_comm_open(bench_comm *b, const bench_comm_options *o)
+{
+    const co_run_device wanted = {.name = CO_RUN_DEVICE_CUDA, .index = -1, .ranks_per_gpu = 1};
+
+    if (!o->device)
+        return CO_OK;
+    CO_TRY(co_run_device_join(&b->device, &wanted, b->comm, false));
+    CO_TRY(co_queue_create(&b->queue, b->device));
+    return co_fence_create(&b->done, b->device);
+}
+
+static void bench_comm_close(bench_comm *b, size_t bytes)
+{
+    co_comm_release_devices(b->comm);
+    co_tree_destroy(b->tree);
+    bench_comm_give(b, b->out, bytes);
+    bench_comm_give(b, b->in, bytes);
+    co_fence_destroy(b->done);
+    co_queue_destroy(b->queue);
+    co_cuda_close(b->device);
 }
 
 static co_status bench_comm_rank(co_comm *world, void *arg)
 {
     const bench_comm_options *o = arg;
     const size_t bytes = (size_t)o->max_bytes, count = bytes / sizeof(float);
-    bench_comm b = {.comm = world, .heap = o->heap, .in_place = o->in_place};
-    co_status st = bench_comm_take(&b.in, world, bytes, o->heap);
+    bench_comm b = {
+        .comm = world, .heap = o->heap, .in_place = o->in_place, .repeats = (size_t)o->repeats};
+    co_status st = bench_comm_open(&b, o);
 
     if (st == CO_OK)
-        st = bench_comm_take(&b.out, world, bytes, o->heap);
+        st = bench_comm_take(&b.in, &b, bytes);
+    if (st == CO_OK)
+        st = bench_comm_take(&b.out, &b, bytes);
     if (st == CO_OK && bench_comm_wanted(&o->ops, "tree_allreduce"))
         st = co_tree_create(&b.tree, o->leaves ? (int)o->leaves : co_comm_size(world),
                             co_comm_size(world));
-    for (size_t i = 0; st == CO_OK && i < count; i++)
+    for (size_t i = 0; i < CO_TREE_MAX_PARTS; i++)
+        b.part[i] = b.in;
+    for (size_t i = 0; st == CO_OK && i < count && !b.device; i++)
         b.in[i] = b.out[i] = 1; /* fault the pages in */
     if (st == CO_OK)
         st = o->tune ? bench_comm_tune(world, b.in, count) : bench_comm_all(&b, o);
-    co_tree_destroy(b.tree);
-    bench_comm_give(b.out, world, bytes, o->heap);
-    bench_comm_give(b.in, world, bytes, o->heap);
+    bench_comm_close(&b, bytes);
     return st;
 }
 
@@ -277,6 +318,11 @@ static co_status bench_comm_check(const bench_comm_options *o)
             return co_fail(CO_E_USAGE, "unknown operation '%s'%s%s; see `cohort bench comm --help`",
                            o->ops.text[i], near ? ", did you mean " : "", near ? near : "");
     }
+    if (o->device && strcmp(o->device, "cuda") != 0)
+        return co_fail(CO_E_USAGE, "--device: cuda, or leave it out for messages of the host");
+    if (o->device && (o->heap || o->tune))
+        return co_fail(CO_E_USAGE, "--device: messages are in memory of GPUs; leave out --heap and "
+                                   "--tune");
     if (o->tune && (o->ops.n || o->leaves || o->in_place))
         return co_fail(CO_E_USAGE, "--tune: it times all-reduces in buckets, in place; leave out "
                                    "--op, --leaves and --in-place");
@@ -312,7 +358,10 @@ const co_command co_command_bench_comm = {
         "\n"
         "Operations: allreduce, reduce, bcast, reduce_scatter, allgather, gather, scatter, send,\n"
         "tree_allreduce (a sum with the same bits for any number of ranks, as `shards` takes it).\n"
-        "Transports: shared memory with -n, MPI under mpiexec, none with one rank.\n"
+        "Transports: shared memory with -n, MPI under mpiexec, none with one rank. With --device\n"
+        "cuda, messages go from GPU to GPU by NCCL, and without it, as with reduce, gather,\n"
+        "scatter and send, through the memory of the host; latencies include agreeing on the "
+        "call.\n"
         "\n"
         "With --tune it reduces --max-bytes of gradients in buckets of 128 KiB and more, as "
         "`sync`\n"
@@ -320,6 +369,7 @@ const co_command co_command_bench_comm = {
         "takes at most a tenth longer than the fastest. Sums have the same bits with any.",
     .example = "  cohort bench comm -n 2 --op allreduce\n"
                "  mpiexec -n 2 cohort bench comm --min-bytes 1048576\n"
+               "  cohort bench comm -n 2 --device cuda --op allreduce\n"
                "  mpiexec -n 2 cohort bench comm --tune --max-bytes 47000000",
     .options = bench_comm_option_table,
     .options_size = sizeof(bench_comm_options),

@@ -121,9 +121,11 @@ static co_status bench_ops_run_network(cli_network *net, const bench_ops_options
     const int64_t batch = o->batch ? o->batch : (int64_t)net->batch;
     bench_ops_rows rows = {.n = 0};
     co_roof roof;
-    co_status st = co_roof_measure(&roof, threads, 1);
+    co_status st;
 
     co_model_setup(net->model, threads);
+    CO_TRY(cli_network_enter_device(net));
+    st = co_run_roof(&roof, net->device, threads, 1);
     if (st == CO_OK)
         st = bench_ops_measure(&rows, net, batch, o->ms);
     if (st == CO_OK)
@@ -170,10 +172,13 @@ const co_command co_command_bench_ops = {
         "the minimum time in which the cores could do the operations, or move the bytes from the\n"
         "level of memory that they fit in, both measured when the command starts. Operations are\n"
         "those of the definition: a convolution by Winograd's algorithm makes fewer, and may\n"
-        "reach more than 100%. With BF16 the roof is that of the units for it, if there are any.",
+        "reach more than 100%. With BF16 the roof is that of the units for it, if there are any.\n"
+        "With `device: cuda` times are by the GPU's clock, and the roof is the GPU's: large\n"
+        "products on its tensor cores, multiply-adds in fp32, bytes from its cache and memory.",
     .example = "  cohort bench ops --model mnist-net\n"
                "  cohort bench ops --model resnet50 --batch 4 --threads 2\n"
                "  cohort bench ops --model resnet50 --batch 16 --set precision=bf16\n"
+               "  cohort bench ops --model resnet50 --batch 64 --set device=cuda\n"
                "  cohort bench ops configs/resnet9.yaml | jq -c '[.name, .pass, .time_us]'",
     .arguments = bench_ops_arguments,
     .options = bench_ops_option_table,

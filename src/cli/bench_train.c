@@ -28,7 +28,7 @@ static const cli_option bench_train_option_table[] = {
     {"set", 's', CLI_LIST, offsetof(bench_train_options, set), "KEY=VALUE", 0, 0,
      "change the config; repeatable"},
     {"utilization", 0, CLI_FLAG, offsetof(bench_train_options, utilization), NULL, 0, 0,
-     "measure what the cores can do, too, for model_flops_utilization"},
+     "measure what the cores or GPUs can do, too, for model_flops_utilization"},
     CLI_PLUGIN_OPTION(bench_train_options),
     CLI_OPTIONS_END,
 };
@@ -71,13 +71,14 @@ static co_status bench_train_run(const void *options, int n, const char *const *
 const co_command co_command_bench_train = {
     .name = "bench train",
     .summary = "time the training steps of a config",
-    .about = "Trains without evaluation and writes no file. Prints one JSON object on one line:\n"
-             "samples_per_second over all ranks and step_ms as the median over the rounds, with\n"
-             "minimum and maximum; start_seconds, from the start of the process to the end of the\n"
-             "first step; data_wait_share, the part of the time that was spent waiting for data;\n"
-             "peak_memory_bytes, the resident memory of the rank that held most; and\n"
-             "model_flops_per_second, the operations of the network by definition, and\n"
-             "model_flops_utilization, on demand, their part of what the cores can do.",
+    .about =
+        "Trains without evaluation and writes no file. Prints one JSON object on one line:\n"
+        "samples_per_second over all ranks and step_ms as the median over the rounds, with\n"
+        "minimum and maximum; start_seconds, from the start of the process to the end of the\n"
+        "first step; data_wait_share, the part of the time that was spent waiting for data;\n"
+        "peak_memory_bytes, the resident memory of the rank that held most; and\n"
+        "model_flops_per_second, the operations of the network by definition, and\n"
+        "model_flops_utilization, on demand, their part of what the cores, or the GPUs, can do.",
     .example = "  cohort bench train configs/mnist-net.yaml -n 2 --steps 200 --rounds 9\n"
                "  cohort bench train configs/mnist-net.yaml --set data=synthetic",
     .arguments = bench_train_arguments,

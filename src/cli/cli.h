@@ -128,11 +128,13 @@ typedef struct cli_network {
     uint64_t batch;           /* largest number of samples that a rank gets in a step */
     co_model *model;          /* owned */
     co_plan *plan;            /* owned; of `batch`, with backward; NULL until compiled */
-    struct co_device *device; /* owned; NULL: the CPU, or not compiled yet */
+    struct co_device *device; /* owned; NULL: the CPU, or not there yet */
 } cli_network;
 
 /* Opens the training data to learn the shape of its samples. */
 co_status cli_network_open(cli_network *out, const co_train_options *options);
+/* Brings the model to the config's device. */
+co_status cli_network_enter_device(cli_network *net);
 co_status cli_network_compile(cli_network *net);
 void cli_network_close(cli_network *net);
 

@@ -198,6 +198,30 @@ static void doctor_check_backends(doctor *d)
     doctor_check_half(d);
 }
 
+/* Which pairs of GPUs exchange without the host's memory. */
+static void doctor_check_peers(doctor *d, const co_cuda_machine *cuda)
+{
+    char apart[128] = "";
+    int n = 0;
+
+    for (int i = 0; i < cuda->n; i++)
+        for (int k = i + 1; k < cuda->n; k++)
+            if (!(cuda->peers[i] >> k & 1 && cuda->peers[k] >> i & 1) && n++ < 8)
+                snprintf(apart + strlen(apart), sizeof(apart) - strlen(apart), "%s%d-%d",
+                         n > 1 ? ", " : "", i, k);
+    if (cuda->n < 2)
+        return;
+    if (n == 0) {
+        doctor_say(d, DOCTOR_OK, "peer access",
+                   "each GPU reads and writes the memory of the others");
+        return;
+    }
+    doctor_say(d, DOCTOR_NOTE, "peer access", "not between GPUs %s%s: NCCL goes through the host",
+               apart, n > 8 ? ", ..." : "");
+    doctor_remedy("`nvidia-smi topo -m` shows how they are connected; an IOMMU, ACS or a virtual "
+                  "machine may be in the way");
+}
+
 static void doctor_check_gpus(doctor *d)
 {
     static const struct {
@@ -226,6 +250,7 @@ static void doctor_check_gpus(doctor *d)
         doctor_say(d, DOCTOR_OK, "gpu", "%d: %s, compute capability %d.%d, %s", i,
                    CO_SHOW(gpu->name), gpu->major, gpu->minor, text);
     }
+    doctor_check_peers(d, &cuda);
     for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
         if (libraries[i].version(text, sizeof(text)) == CO_OK) {
             doctor_say(d, DOCTOR_OK, libraries[i].name, "%s %s", text, libraries[i].does);

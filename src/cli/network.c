@@ -41,13 +41,19 @@ co_status cli_network_open(cli_network *out, const co_train_options *options)
     return st;
 }
 
+co_status cli_network_enter_device(cli_network *net)
+{
+    CO_TRY(co_run_device_open(&net->device, &net->spec.device));
+    if (!net->device)
+        return CO_OK;
+    return co_model_move(net->model, net->device, co_backends_on(co_device_name(net->device)));
+}
+
 co_status cli_network_compile(cli_network *net)
 {
     co_plan_options options;
 
-    CO_TRY(co_run_device_open(&net->device, &net->spec.device));
-    if (net->device)
-        CO_TRY(co_model_move(net->model, net->device, co_backends_on(co_device_name(net->device))));
+    CO_TRY(cli_network_enter_device(net));
     options = co_model_plan_options(net->model, (int64_t)net->batch, true);
     options.threads = co_thread_cores();
     return co_plan_create(&net->plan, net->model->graph, net->model->store, &options);

@@ -234,10 +234,12 @@ static co_status nccl_give_first(co_comm *comm)
     r->check = NULL;
     CO_TRY(nccl_compare(comm, r));
     CO_TRY(co_queue_follow(n->queue, r->ready));
+    co_watch_queue(comm, &r->base.args, n->queue, true);
     if (r->base.args.coll == CO_COLL_TREE)
         CO_TRY(co_nccl_add_up(comm, &r->base.args, r->part));
     else
         CO_TRY(nccl_give_plain(comm, &r->base.args));
+    co_watch_queue(comm, &r->base.args, n->queue, false);
     return co_fence_record(r->done, n->queue);
 }
 

@@ -125,13 +125,19 @@ static void watch_note(co_comm_observer *observer, co_request *request)
     observer->pending = request;
 }
 
+void co_watch_queue(co_comm *comm, const co_coll_args *args, co_queue *queue, bool begins)
+{
+    if (comm->observer && comm->observer->queued)
+        comm->observer->queued(comm->observer->arg, args, queue, begins);
+}
+
 void co_watch_post(co_comm *comm, co_request *request, const co_coll_args *args)
 {
     const int peer = args->coll == CO_COLL_TREE ? args->tree->leaves : args->peer;
     co_watch *w = comm->watch;
     co_watch_op *op;
 
-    if (comm->observer)
+    if (comm->observer && !(request->whole && comm->observer->queued))
         watch_note(comm->observer, request);
     if (!w)
         return;

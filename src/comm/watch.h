@@ -69,6 +69,9 @@ typedef struct co_comm_observer {
     void (*done)(void *arg, const co_coll_args *args, uint64_t posted_ns, uint64_t done_ns);
     void *arg;
     co_request *pending; /* must be NULL at first */
+    /* NULL, or called instead of `done`: before and after an operation on memory of a device is
+       given to a queue, which does one after another. */
+    void (*queued)(void *arg, const co_coll_args *args, co_queue *queue, bool begins);
 } co_comm_observer;
 
 /* No operation may be in flight. `observer` is borrowed; NULL: none. */
@@ -76,6 +79,8 @@ void co_watch_observe(co_comm *comm, co_comm_observer *observer);
 /* "allreduce"; static. */
 const char *co_comm_coll_name(co_coll coll);
 
+/* For src/comm: an operation is given to a queue. */
+void co_watch_queue(co_comm *comm, const co_coll_args *args, co_queue *queue, bool begins);
 /* For src/comm, if there is an observer: after each successful progress; before a request is
    destroyed. */
 void co_watch_progressed(co_comm_observer *observer);

@@ -152,7 +152,7 @@ static void roof_describe(co_roof *out, int threads, int ranks)
     out->threads = threads;
     out->level[0] = (co_roof_level){"L2", l2 * threads, 0};
     out->level[1] = (co_roof_level){"L3", l3 / ranks, 0};
-    out->level[2] = (co_roof_level){"RAM", 1e30, 0};
+    out->level[2] = (co_roof_level){"RAM", CO_ROOF_ALL, 0};
 }
 
 static co_status roof_start(roof_thread *t, size_t ram)
@@ -198,12 +198,21 @@ co_status co_roof_measure(co_roof *out, int threads, int ranks)
     return st;
 }
 
-double co_roof_seconds(const char **bound, const co_roof *roof, double flops, double bytes,
-                       bool bf16)
+/* Of the units for such factors; where there are none, of those for fp32. */
+static double roof_rate(const co_roof *roof, co_dtype factors)
 {
-    const double compute =
-        flops / (bf16 && roof->bf16_flops_per_second > 0 ? roof->bf16_flops_per_second
-                                                         : roof->flops_per_second);
+    const double rate = factors == CO_BF16  ? roof->bf16_flops_per_second
+                        : factors == CO_F16 ? roof->f16_flops_per_second
+                        : roof->tf32        ? roof->tf32_flops_per_second
+                                            : 0;
+
+    return rate > 0 ? rate : roof->flops_per_second;
+}
+
+double co_roof_seconds(const char **bound, const co_roof *roof, double flops, double bytes,
+                       co_dtype factors)
+{
+    const double compute = flops / roof_rate(roof, factors);
     int level = 0;
     double move;
 

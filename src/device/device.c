@@ -151,6 +151,25 @@ co_status co_fence_reached(bool *out, const co_fence *fence)
     return fence_ops(fence)->reached(out, fence);
 }
 
+bool co_device_has_clock(const co_device *device)
+{
+    return device_ops(device)->timed_fence_create != NULL;
+}
+
+co_status co_timed_fence_create(co_fence **out, co_device *device)
+{
+    const co_device_ops *ops = device_ops(device);
+
+    if (!ops->timed_fence_create)
+        return co_fail(CO_E_UNSUPPORTED, "device %s has no clock", ops->name);
+    return ops->timed_fence_create(out, device);
+}
+
+co_status co_fence_seconds(double *out, const co_fence *begin, const co_fence *end)
+{
+    return fence_ops(begin)->fence_seconds(out, begin, end);
+}
+
 /* The first polls are for work that is nearly done; later ones yield the core. */
 static void fence_pause(unsigned look)
 {

@@ -42,6 +42,11 @@ co_status co_fence_record(co_fence *fence, co_queue *queue);
 /* On the host's queue this waits, at most CO_DEVICE_WAIT_MS. */
 co_status co_queue_follow(co_queue *queue, const co_fence *fence);
 co_status co_fence_reached(bool *out, const co_fence *fence);
+/* Whether fences can keep when they were reached. */
+bool co_device_has_clock(const co_device *device);
+co_status co_timed_fence_create(co_fence **out, co_device *device);
+/* From one to the other, of queues of one device; both are reached. */
+co_status co_fence_seconds(double *out, const co_fence *begin, const co_fence *end);
 /* CO_E_TIMEOUT after `timeout_ms`. */
 co_status co_fence_wait(const co_fence *fence, uint32_t timeout_ms);
 

@@ -7,7 +7,9 @@
 #include "core/mem.h"
 #include "core/rng.h"
 #include "core/sort.h"
+#include "device/device.h"
 #include "graph/plan_internal.h"
+#include "tensor/values.h"
 
 static co_status timing_reduce_alone(void *arg, double *v, size_t n)
 {
@@ -65,8 +67,23 @@ void co_plan_data_close(co_plan_data *data)
     memset(data, 0, sizeof(*data));
 }
 
-co_status co_plan_data_feed(const co_plan_data *data, co_plan *plan)
+/* Values of the step and indices of the samples, where the host's memory cannot be read. */
+static co_status timing_feed_device(co_plan_data *data, co_plan *plan)
 {
+    co_store *store = plan->store;
+
+    co_values_given(store)->samples = (uint64_t)data->batch;
+    CO_TRY(co_values_send(store));
+    CO_TRY(co_plan_feed_samples(plan, data->sample));
+    data->run.values = store->values;
+    data->run.sample = co_plan_samples(plan);
+    return CO_OK;
+}
+
+co_status co_plan_data_feed(co_plan_data *data, co_plan *plan)
+{
+    if (!co_device_is_host(plan->store->device))
+        CO_TRY(timing_feed_device(data, plan));
     for (int i = 0; i < data->graph->n_input; i++)
         CO_TRY(co_plan_feed(plan, data->graph->input[i].name, data->input[i], data->bytes[i]));
     return CO_OK;
@@ -120,7 +137,7 @@ void co_plan_timer_close(co_plan_timer *timer)
     memset(timer, 0, sizeof(*timer));
 }
 
-co_status co_plan_timer_run(co_plan_timer *timer, const co_plan_data *data, bool timed)
+co_status co_plan_timer_run(co_plan_timer *timer, co_plan_data *data, bool timed)
 {
     timer->off = !timed || timer->runs == CO_PLAN_TIMER_MOST;
     CO_TRY(co_plan_data_feed(data, timer->plan));

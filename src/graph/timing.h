@@ -19,8 +19,8 @@ typedef struct co_plan_data {
 co_status co_plan_data_open(co_plan_data *out, const co_graph *graph, int64_t batch,
                             int64_t classes);
 void co_plan_data_close(co_plan_data *data);
-/* Into the inputs of a plan of this graph and batch. */
-co_status co_plan_data_feed(const co_plan_data *data, co_plan *plan);
+/* Into the inputs of a plan of this graph and batch, whose `run` then has what is on its device. */
+co_status co_plan_data_feed(co_plan_data *data, co_plan *plan);
 
 #define CO_PLAN_TIMER_MOST 25 /* runs; later ones are not timed */
 
@@ -40,7 +40,7 @@ typedef struct co_plan_timer {
 co_status co_plan_timer_open(co_plan_timer *out, co_plan *plan, int threads);
 void co_plan_timer_close(co_plan_timer *timer);
 /* Forward and backward; not timed: to warm up. */
-co_status co_plan_timer_run(co_plan_timer *timer, const co_plan_data *data, bool timed);
+co_status co_plan_timer_run(co_plan_timer *timer, co_plan_data *data, bool timed);
 /* Medians of the runs so far. */
 void co_plan_timer_finish(co_plan_timer *timer);
 /* seconds[node] (nodes of the graph): the medians of its steps, see co_plan_step_node. Returns

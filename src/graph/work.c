@@ -63,7 +63,7 @@ void co_work_of(co_work *out, const co_plan_step *step)
         in[i] = call->in[i]->shape;
     if (call->op->work)
         call->op->work(&work, in, &call->unfused_shape, call->attr);
-    out->bf16 = call->in[0]->dtype == CO_BF16;
+    out->factors = call->in[0]->dtype;
     if (step->gradient)
         work_backward(out, call, &work);
     else

@@ -7,9 +7,9 @@
 #include "graph/plan.h"
 
 typedef struct co_work {
-    double flops; /* by the definition of the op (co_op_work); 0: it only moves data */
-    bool bf16;    /* it multiplies in BF16, or could on a CPU with units for it */
-    double bytes; /* of the tensors that it reads and writes, each once */
+    double flops;     /* by the definition of the op (co_op_work); 0: it only moves data */
+    co_dtype factors; /* of what it multiplies, for which there may be faster units */
+    double bytes;     /* of the tensors that it reads and writes, each once */
 } co_work;
 
 /* For a step of a complete plan, so that layouts are known: padding counts. */

@@ -15,6 +15,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "data/data.h"
+#include "profile/device_times.h"
 #include "profile/row.h"
 
 #define PROFILER_DEPTH  16
@@ -57,13 +58,16 @@ struct co_profiler {
     co_plan_observer observer;
     co_comm_observer operations;
     co_loader_observer reads;
-    co_comm *comm; /* borrowed; whose operations it is notified of */
+    co_comm *comm;          /* borrowed; whose operations it is notified of */
+    co_device_times *times; /* owned; NULL: times are the host's */
+    uint64_t exchange_ns;   /* with times: when the operation under way began */
     bool started;
     uint64_t first; /* step of the run at which the window begins */
+    uint64_t begun; /* steps, whose end may not be known yet */
     uint64_t steps, step_ns;
     _Atomic bool on;
     uint64_t step; /* under way */
-    int depth;
+    int depth;     /* of what is open */
     profiler_open open[PROFILER_DEPTH];
     size_t n_row, cap_row;
     profiler_row *row; /* owned */
@@ -94,6 +98,7 @@ static void profiler_kernel_begins(void *arg, const co_plan *plan, int step);
 static void profiler_kernel_ends(void *arg, const co_plan *plan, int step);
 static void profiler_operation(void *arg, const co_coll_args *args, uint64_t posted_ns,
                                uint64_t done_ns);
+static void profiler_queued(void *arg, const co_coll_args *args, co_queue *queue, bool begins);
 static void profiler_read(void *arg, int reader, uint64_t begin_ns, uint64_t samples);
 
 static co_status profiler_make_tracks(co_profiler *p)
@@ -140,11 +145,15 @@ co_status co_profiler_create(co_profiler **out, const co_profiler_options *optio
         return CO_E_NOMEM;
     p->options = *options;
     p->observer = (co_plan_observer){profiler_kernel_begins, profiler_kernel_ends, p};
-    p->operations = (co_comm_observer){profiler_operation, p, NULL};
+    p->operations = (co_comm_observer){.done = profiler_operation, .arg = p};
     p->reads = (co_loader_observer){profiler_read, p};
     st = profiler_make_tracks(p);
     if (st == CO_OK)
         st = profiler_make_rows(p);
+    if (st == CO_OK && co_device_has_clock(co_queue_device(options->queue)))
+        st = co_device_times_create(&p->times, co_queue_device(options->queue));
+    if (p->times)
+        p->operations.queued = profiler_queued;
     if (st != CO_OK) {
         co_profiler_destroy(p);
         return st;
@@ -163,6 +172,7 @@ void co_profiler_destroy(co_profiler *p)
         co_free(p->plan[i].kernel);
     for (int i = 0; p->track && i < p->n_track; i++)
         co_free(p->track[i].span);
+    co_device_times_destroy(p->times);
     co_free(p->track);
     co_free(p->row);
     co_free(p);
@@ -235,23 +245,23 @@ static void profiler_put(profiler_track *track, const co_span *span)
     atomic_store_explicit(&track->n, n + 1, memory_order_release);
 }
 
-static void profiler_push(co_profiler *p, uint32_t row)
+static void profiler_push(co_profiler *p, uint32_t row, uint64_t now)
 {
+    if (row == CO_PROFILE_STEP)
+        p->depth = 0;
     if (p->depth < PROFILER_DEPTH)
-        p->open[p->depth] = (profiler_open){row, co_clock_ns(), 0};
+        p->open[p->depth] = (profiler_open){row, now, 0};
     p->depth++;
 }
 
-/* Returns its length. */
-static uint64_t profiler_pop(co_profiler *p)
+static void profiler_pop(co_profiler *p, uint32_t step, uint64_t now)
 {
-    const uint64_t now = co_clock_ns();
     const profiler_open *open;
     profiler_row *row;
     uint64_t ns;
 
     if (p->depth == 0 || --p->depth >= PROFILER_DEPTH)
-        return 0;
+        return;
     open = &p->open[p->depth];
     row = &p->row[open->row];
     ns = now - open->begin_ns;
@@ -260,8 +270,54 @@ static uint64_t profiler_pop(co_profiler *p)
     row->own_ns += ns - open->inner_ns;
     row->least_ns = row->calls == 0 || ns < row->least_ns ? ns : row->least_ns;
     row->calls++;
-    profiler_put(&p->track[0], &(co_span){open->begin_ns, now, open->row, (uint32_t)p->step, 0});
-    return ns;
+    profiler_put(&p->track[0], &(co_span){open->begin_ns, now, open->row, step, 0});
+    if (open->row != CO_PROFILE_STEP)
+        return;
+    p->step_ns += ns;
+    p->steps++;
+}
+
+/* An operation on a queue of its own, where one ends before the next begins. */
+static void profiler_take_exchange(co_profiler *p, const co_device_point *point, uint64_t ns)
+{
+    if (point->begin)
+        p->exchange_ns = ns;
+    else
+        profiler_put(&p->track[1],
+                     &(co_span){p->exchange_ns, ns, point->what, point->step, point->value});
+}
+
+/* What the device has done by now. */
+static void profiler_take(co_profiler *p)
+{
+    co_device_point point;
+    uint64_t ns;
+
+    while (co_device_times_take(&point, &ns, p->times))
+        if (point.track == 1)
+            profiler_take_exchange(p, &point, ns);
+        else if (point.begin)
+            profiler_push(p, point.what, ns);
+        else
+            profiler_pop(p, point.step, ns);
+}
+
+static void profiler_begin(co_profiler *p, uint32_t row)
+{
+    if (!p->times)
+        profiler_push(p, row, co_clock_ns());
+    else
+        co_device_times_put(p->times, p->options.queue,
+                            &(co_device_point){.begin = true, .what = row});
+}
+
+static void profiler_end(co_profiler *p)
+{
+    if (!p->times)
+        profiler_pop(p, (uint32_t)p->step, co_clock_ns());
+    else
+        co_device_times_put(p->times, p->options.queue,
+                            &(co_device_point){.step = (uint32_t)p->step});
 }
 
 static bool profiler_is_on(const co_profiler *p)
@@ -277,33 +333,34 @@ void co_profiler_begin_step(co_profiler *p, uint64_t step)
         p->first = step + p->options.skip;
         p->started = true;
     }
-    if (step < p->first || p->steps >= p->options.steps)
+    if (step < p->first || p->begun >= p->options.steps)
         return;
     p->step = step;
-    p->depth = 0;
+    p->begun++;
     atomic_store_explicit(&p->on, true, memory_order_relaxed);
-    profiler_push(p, CO_PROFILE_STEP);
+    profiler_begin(p, CO_PROFILE_STEP);
 }
 
 void co_profiler_end_step(co_profiler *p)
 {
     if (!profiler_is_on(p))
         return;
-    p->step_ns += profiler_pop(p);
-    p->steps++;
+    profiler_end(p);
+    if (p->times)
+        profiler_take(p);
     atomic_store_explicit(&p->on, false, memory_order_relaxed);
 }
 
 void co_profiler_enter(co_profiler *p, co_profile_phase phase)
 {
     if (profiler_is_on(p))
-        profiler_push(p, (uint32_t)phase);
+        profiler_begin(p, (uint32_t)phase);
 }
 
 void co_profiler_leave(co_profiler *p)
 {
     if (profiler_is_on(p))
-        (void)profiler_pop(p);
+        profiler_end(p);
 }
 
 static const profiler_kernel *profiler_find_kernel(const co_profiler *p, const co_plan *plan,
@@ -325,7 +382,7 @@ static void profiler_kernel_begins(void *arg, const co_plan *plan, int step)
     kernel = profiler_find_kernel(p, plan, step);
     p->row[kernel->row].row.flops += kernel->flops;
     p->row[kernel->row].row.bytes += kernel->bytes;
-    profiler_push(p, kernel->row);
+    profiler_begin(p, kernel->row);
 }
 
 static void profiler_kernel_ends(void *arg, const co_plan *plan, int step)
@@ -334,7 +391,7 @@ static void profiler_kernel_ends(void *arg, const co_plan *plan, int step)
 
     (void)plan, (void)step;
     if (profiler_is_on(p))
-        (void)profiler_pop(p);
+        profiler_end(p);
 }
 
 static void profiler_operation(void *arg, const co_coll_args *args, uint64_t posted_ns,
@@ -346,6 +403,16 @@ static void profiler_operation(void *arg, const co_coll_args *args, uint64_t pos
         profiler_put(&p->track[1],
                      &(co_span){posted_ns, done_ns, (uint32_t)args->coll, (uint32_t)p->step,
                                 args->count * co_dtype_size(args->dtype)});
+}
+
+static void profiler_queued(void *arg, const co_coll_args *args, co_queue *queue, bool begins)
+{
+    co_profiler *p = arg;
+
+    if (profiler_is_on(p))
+        co_device_times_put(p->times, queue,
+                            &(co_device_point){begins, 1, (uint32_t)args->coll, (uint32_t)p->step,
+                                               args->count * co_dtype_size(args->dtype)});
 }
 
 void co_profiler_watch_comm(co_profiler *p, co_comm *comm)
@@ -369,6 +436,15 @@ void co_profiler_watch_loader(co_profiler *p, co_loader *loader)
 }
 
 /* ---- what it saw ---- */
+
+co_status co_profiler_settle(co_profiler *p)
+{
+    if (!p->times)
+        return CO_OK;
+    CO_TRY(co_device_times_wait(p->times));
+    profiler_take(p);
+    return CO_OK;
+}
 
 uint64_t co_profiler_first_step(const co_profiler *p)
 {

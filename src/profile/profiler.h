@@ -4,6 +4,10 @@
  *
  * Watches only: nothing that it does reaches a number of the training. Every function takes NULL
  * for "nobody profiles", and then costs a comparison.
+ *
+ * On a device with a clock all times but those of readers are the device's: kernels and phases are
+ * what its queue spends between two points, one before and one after what the host queues. A phase
+ * in which the host waits while the queue still has work takes no time there.
  */
 #ifndef CO_PROFILE_PROFILER_H
 #define CO_PROFILE_PROFILER_H
@@ -39,6 +43,7 @@ typedef struct co_profiler_options {
     uint64_t skip, steps; /* of the run, for this process: steps before the window; in it */
     int readers;          /* threads of the loader; 0: none of its own */
     int ranks;            /* that share the memory for spans */
+    co_queue *queue;      /* borrowed: of a device, with the work of steps. NULL: the host's */
 } co_profiler_options;
 
 co_status co_profiler_create(co_profiler **out, const co_profiler_options *options);
@@ -59,6 +64,9 @@ void co_profiler_watch_comm(co_profiler *profiler, co_comm *comm);
 void co_profiler_watch_loader(co_profiler *profiler, co_loader *loader);
 
 /* ---- what it saw ---- */
+
+/* Before the rest: until the device has passed all that was queued. */
+co_status co_profiler_settle(co_profiler *profiler);
 
 /* Something that took from `begin_ns` to `end_ns` of co_clock_ns. */
 typedef struct co_span {

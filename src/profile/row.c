@@ -22,8 +22,10 @@ void co_profile_row_of(co_profile_row *out, const co_plan *plan, int step)
     snprintf(out->backend, sizeof(out->backend), "%s", s.backend->name);
     if (s.backend->describe_call)
         s.backend->describe_call(out->kernel, sizeof(out->kernel), s.seen, s.gradient);
+    else if (s.call->kernel && s.call->kernel->name)
+        snprintf(out->kernel, sizeof(out->kernel), "%s", s.call->kernel->name);
     out->shape = s.call->out[0]->shape;
     out->flops = work.flops * s.times;
-    out->bf16 = work.bf16;
+    out->factors = work.factors;
     out->bytes = work.bytes * s.times;
 }

@@ -289,6 +289,7 @@ co_status co_profile_write(const co_profile_job *job)
     writer w = {.job = job};
     co_status st;
 
+    CO_TRY(co_profiler_settle(job->profiler));
     CO_TRY(write_describe(&w.own, job));
     if (w.own.rank != 0)
         return write_send(job, &w.own);

@@ -6,7 +6,7 @@
 #include "telemetry/telemetry.h"
 
 typedef struct co_profile_job {
-    const co_profiler *profiler;
+    co_profiler *profiler; /* borrowed */
     co_comm *comm;
     const co_roof *roof;
     const co_run_info *info;

@@ -9,7 +9,8 @@
 
 double co_profile_reached(const char **bound, const co_profile *profile, const co_profile_row *row)
 {
-    const double least = co_roof_seconds(bound, &profile->roof, row->flops, row->bytes, row->bf16);
+    const double least =
+        co_roof_seconds(bound, &profile->roof, row->flops, row->bytes, (co_dtype)row->factors);
 
     return row->kind == CO_PROFILE_OTHER || row->seconds <= 0 ? 0 : least / row->seconds;
 }
@@ -88,19 +89,27 @@ json_t *co_profile_row_json(const co_profile *profile, const co_profile_row *row
 
 json_t *co_profile_roof_json(const co_roof *roof)
 {
+    const struct {
+        const char *name;
+        double flops_per_second;
+    } units[] = {{"tf32_gflop_per_s", roof->tf32_flops_per_second},
+                 {"bf16_gflop_per_s", roof->bf16_flops_per_second},
+                 {"f16_gflop_per_s", roof->f16_flops_per_second}};
     json_t *object = json_object(), *list = json_array();
-    int bad = json_put_count(object, "threads", (uint64_t)roof->threads) |
-              json_put_real(object, "gflop_per_s", roof->flops_per_second * 1e-9);
+    int bad = roof->threads ? json_put_count(object, "threads", (uint64_t)roof->threads)
+                            : json_put_text(object, "gpu", roof->gpu);
 
-    if (roof->bf16_flops_per_second > 0)
-        bad |= json_put_real(object, "bf16_gflop_per_s", roof->bf16_flops_per_second * 1e-9);
-    for (int i = 0; i < CO_ROOF_LEVELS; i++) {
+    bad |= json_put_real(object, "gflop_per_s", roof->flops_per_second * 1e-9);
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (units[i].flops_per_second > 0)
+            bad |= json_put_real(object, units[i].name, units[i].flops_per_second * 1e-9);
+    for (int i = 0; i < CO_ROOF_LEVELS && *roof->level[i].name; i++) {
         const co_roof_level *level = &roof->level[i];
         json_t *item = json_object();
 
         bad |= json_put_text(item, "level", level->name) |
                json_put_real(item, "gb_per_s", level->bytes_per_second * 1e-9);
-        if (i + 1 < CO_ROOF_LEVELS)
+        if (level->capacity < CO_ROOF_ALL)
             bad |= json_put_real(item, "bytes", level->capacity);
         bad |= json_array_append_new(list, item);
     }

@@ -30,7 +30,7 @@ typedef struct co_profile_row {
     co_shape shape;   /* of the output in the forward pass, batch first */
     double seconds, min_seconds;
     double flops, bytes; /* of a kernel, from co_work */
-    uint32_t bf16;       /* whether it multiplies BF16 */
+    uint32_t factors;    /* co_dtype of what it multiplies */
 } co_profile_row;
 
 /* One rank's rows. */

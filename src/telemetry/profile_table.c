@@ -97,9 +97,29 @@ static void table_kernel(FILE *out, const co_profile *profile, const co_profile_
             table_number(gbytes, row->bytes / seconds * 1e-9), 100 * reached, bound);
 }
 
+static void table_roof(FILE *out, const co_roof *roof)
+{
+    char number[16];
+
+    if (roof->threads)
+        fprintf(out, "roof of %d thread%s", roof->threads, co_plural((uint64_t)roof->threads));
+    else
+        fprintf(out, "roof of %s", roof->gpu);
+    fprintf(out, ": %s GFLOP/s", table_number(number, roof->flops_per_second * 1e-9));
+    if (roof->tf32_flops_per_second > 0)
+        fprintf(out, ", tf32 %s%s", table_number(number, roof->tf32_flops_per_second * 1e-9),
+                roof->tf32 ? "" : " (off)");
+    if (roof->bf16_flops_per_second > 0)
+        fprintf(out, ", bf16 %s", table_number(number, roof->bf16_flops_per_second * 1e-9));
+    if (roof->f16_flops_per_second > 0)
+        fprintf(out, ", fp16 %s", table_number(number, roof->f16_flops_per_second * 1e-9));
+    for (int i = 0; i < CO_ROOF_LEVELS && *roof->level[i].name; i++)
+        fprintf(out, ", %s %s GB/s", roof->level[i].name,
+                table_number(number, roof->level[i].bytes_per_second * 1e-9));
+}
+
 static void table_head(FILE *out, const co_profile *profile)
 {
-    const co_roof *roof = &profile->roof;
     char number[16];
 
     fprintf(out, "%s: %s ms a step", profile->title,
@@ -109,14 +129,7 @@ static void table_head(FILE *out, const co_profile *profile)
                 table_number(number, co_profile_flops(profile) / profile->step_seconds * 1e-9),
                 100 * co_profile_step_reached(profile));
     fputc('\n', out);
-    fprintf(out, "roof of %d thread%s: %s GFLOP/s", roof->threads,
-            co_plural((uint64_t)roof->threads),
-            table_number(number, roof->flops_per_second * 1e-9));
-    if (roof->bf16_flops_per_second > 0)
-        fprintf(out, ", bf16 %s", table_number(number, roof->bf16_flops_per_second * 1e-9));
-    for (int i = 0; i < CO_ROOF_LEVELS; i++)
-        fprintf(out, ", %s %s GB/s", roof->level[i].name,
-                table_number(number, roof->level[i].bytes_per_second * 1e-9));
+    table_roof(out, &profile->roof);
     fprintf(out, "\n\n%8s %6s %-*s %-20s %-11s %-3s %-12s %8s %6s %5s %s\n", "ms", "share",
             TABLE_BAR, "", "layer", "op", "", "kernel", "GFLOP/s", "GB/s", "roof", "by");
 }

@@ -69,13 +69,13 @@ static void bench_work(double *flops, double *seconds, const co_plan *plan, cons
             continue;
         work.flops *= step.times;
         *flops += work.flops / batch;
-        if (roof->threads)
-            *seconds += co_roof_seconds(NULL, roof, work.flops, 0, work.bf16) / batch;
+        if (roof->flops_per_second > 0)
+            *seconds += co_roof_seconds(NULL, roof, work.flops, 0, work.factors) / batch;
     }
 }
 
 /* By the median round: the network's operations, and if it is asked for, what part they are of what
-   the cores can do, which all ranks measure. */
+   the cores, or the GPU, can do, which all ranks measure. */
 static co_status bench_flops(co_bench_summary *out, const trainer *t)
 {
     const co_job *job = t->job;
@@ -84,8 +84,8 @@ static co_status bench_flops(co_bench_summary *out, const trainer *t)
     double flops = 0, seconds = 0;
     co_roof roof = {0};
 
-    if (job->bench_utilization && co_device_is_host(job->model->store->device))
-        CO_TRY(co_roof_measure(&roof, co_spec_threads(&job->spec), ranks));
+    if (job->bench_utilization)
+        CO_TRY(co_run_roof(&roof, job->device, co_spec_threads(&job->spec), ranks));
     if (job->model->last)
         bench_work(&flops, &seconds, job->model->last, &roof);
     out->model_flops_per_second = flops * rate;

@@ -12,7 +12,9 @@
 
 #include "backends/backends.h"
 #include "comm/nccl.h"
+#include "comm/queued.h"
 #include "core/log.h"
+#include "core/roof.h"
 #include "device/cuda/cuda.h"
 #include "train/trainer.h"
 
@@ -146,9 +148,9 @@ static co_status run_device_agree(bool *gpu, co_comm *comm)
 }
 
 /* NCCL beside the transport, if the config lets it and all ranks have it. */
-static co_status run_device_connect(const co_job *job, bool alone, co_comm *comm)
+static co_status run_device_connect(co_device *device, int exchange, bool alone, co_comm *comm,
+                                    bool quiet)
 {
-    const int exchange = job->spec.device.exchange;
     bool all = alone;
     co_status st;
 
@@ -158,9 +160,9 @@ static co_status run_device_connect(const co_job *job, bool alone, co_comm *comm
     if (!all && exchange == RUN_EXCHANGE_NCCL)
         return co_fail(CO_E_UNSUPPORTED, "device: exchange: nccl needs a GPU for each rank, and "
                                          "some share one; leave it out, or start fewer ranks");
-    st = all ? co_nccl_open(comm, job->device) : CO_E_UNSUPPORTED;
+    st = all ? co_nccl_open(comm, device) : CO_E_UNSUPPORTED;
     if (st == CO_E_UNSUPPORTED && exchange == RUN_EXCHANGE_AUTO) {
-        if (all && co_comm_rank(comm) == 0 && !job->quiet)
+        if (all && co_comm_rank(comm) == 0 && !quiet)
             co_log(CO_LOG_INFO, "device: ranks exchange through the host's memory; %s",
                    co_error_message());
         return CO_OK;
@@ -184,9 +186,10 @@ co_status co_run_device_open(co_device **out, const co_run_device *device)
     return co_cuda_open(out, &options);
 }
 
-co_status co_job_enter_device(co_job *job, co_comm *comm)
+co_status co_run_device_join(co_device **out, const co_run_device *wanted, co_comm *comm,
+                             bool quiet)
 {
-    const co_run_device *wanted = &job->spec.device;
+    const bool speaks = co_comm_rank(comm) == 0 && !quiet;
     bool gpu = wanted->name != CO_RUN_DEVICE_CPU;
     co_cuda_options options = {.tf32 = wanted->tf32};
     co_cuda_machine machine;
@@ -196,7 +199,7 @@ co_status co_job_enter_device(co_job *job, co_comm *comm)
         return CO_OK;
     if (wanted->name == CO_RUN_DEVICE_AUTO) {
         gpu = run_device_find(&place, &machine, wanted, comm) == CO_OK;
-        if (!gpu && co_comm_rank(comm) == 0 && !job->quiet)
+        if (!gpu && speaks)
             co_log(CO_LOG_INFO, "device: the CPU; %s", co_error_message());
         CO_TRY(run_device_agree(&gpu, comm));
         if (!gpu)
@@ -205,11 +208,34 @@ co_status co_job_enter_device(co_job *job, co_comm *comm)
         CO_TRY(run_device_find(&place, &machine, wanted, comm));
     }
     options.index = place.index;
-    CO_TRY(run_device_check(job));
-    CO_TRY(co_cuda_open(&job->device, &options));
-    CO_TRY(run_device_connect(job, place.alone, comm));
-    if (co_comm_rank(comm) == 0 && !job->quiet)
+    CO_TRY(co_cuda_open(out, &options));
+    CO_TRY(run_device_connect(*out, wanted->exchange, place.alone, comm, quiet));
+    if (speaks)
         co_log(CO_LOG_INFO, "device: GPU %d (%s)%s", options.index, machine.gpu[options.index].name,
                comm->nccl ? "; ranks exchange by NCCL" : "");
+    return CO_OK;
+}
+
+co_status co_job_enter_device(co_job *job, co_comm *comm)
+{
+    const co_run_device *wanted = &job->spec.device;
+
+    co_status st;
+
+    if (wanted->name == CO_RUN_DEVICE_CUDA)
+        CO_TRY(run_device_check(job));
+    CO_TRY(co_run_device_join(&job->device, wanted, comm, job->quiet));
+    if (!job->device)
+        return CO_OK;
+    st = run_device_check(job); /* also of `auto`, which has found GPUs */
+    if (st != CO_OK) {
+        co_comm_release_devices(comm);
+        return st;
+    }
     return co_model_move(job->model, job->device, co_backends_on(co_device_name(job->device)));
+}
+
+co_status co_run_roof(co_roof *out, co_device *device, int threads, int ranks)
+{
+    return device ? co_cuda_roof(out, device) : co_roof_measure(out, threads, ranks);
 }

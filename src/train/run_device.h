@@ -8,6 +8,7 @@
 
 struct co_device;
 struct co_job;
+struct co_roof;
 
 typedef struct co_run_device {
     int name;      /* co_run_device_name */
@@ -31,8 +32,17 @@ co_status co_run_device_read(co_run_device *out, const co_value *value, co_arena
    CO_E_UNSUPPORTED says what is missing. */
 co_status co_job_enter_device(struct co_job *job, co_comm *comm);
 
+/* The same for who has no job: *out stays NULL on the CPU; else the caller closes it, by
+   co_cuda_close, after co_comm_release_devices. Ranks with a GPU each exchange by NCCL. */
+co_status co_run_device_join(struct co_device **out, const co_run_device *wanted, co_comm *comm,
+                             bool quiet);
+
 /* For a process that starts no ranks. *out stays NULL on the CPU; else the caller closes it, by
    co_cuda_close. */
 co_status co_run_device_open(struct co_device **out, const co_run_device *device);
+
+/* What the rank's GPU can do, measured; NULL: what its `threads` cores can, while `ranks` of the
+   machine measure at once. */
+co_status co_run_roof(struct co_roof *out, struct co_device *device, int threads, int ranks);
 
 #endif

@@ -8,13 +8,15 @@ co_status trainer_profile_open(trainer *t)
 {
     const co_job *job = t->job;
     const int ranks = co_comm_size(t->comm);
-    co_profiler_options options = {
-        .skip = job->profile_skip, .steps = job->profile_steps, .ranks = ranks};
+    co_profiler_options options = {.skip = job->profile_skip,
+                                   .steps = job->profile_steps,
+                                   .ranks = ranks,
+                                   .queue = job->model->store->queue};
 
     if (!job->profile_steps)
         return CO_OK;
     options.readers = t->train.readers;
-    CO_TRY(co_roof_measure(&t->roof, co_spec_threads(&job->spec), ranks));
+    CO_TRY(co_run_roof(&t->roof, job->device, co_spec_threads(&job->spec), ranks));
     CO_TRY(co_profiler_create(&t->profiler, &options));
     co_profiler_watch_comm(t->profiler, t->comm);
     co_profiler_watch_loader(t->profiler, t->train.loader);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/clock.h"
 #include "core/mem.h"
 #include "waits.h"
 
@@ -365,6 +366,39 @@ static void a_capture_replayed_equals_its_work_or_is_refused(co_device *device)
     co_device_free(device, l.room, CO_MEMORY_DEVICE);
 }
 
+#define CLOCK_SLEEP_US 5000
+
+/* Between the two points the host waits, so that the device cannot have been faster. */
+static void timed_fences_tell_how_long_it_was(co_device *device)
+{
+    co_fence *fence[2] = {NULL};
+    co_queue *queue;
+    double there = 0, back = 0;
+    uint64_t begin_ns;
+
+    if (!co_device_has_clock(device)) {
+        assert_int_equal(co_timed_fence_create(&fence[0], device), CO_E_UNSUPPORTED);
+        return;
+    }
+    queue = make_queue(device);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(co_timed_fence_create(&fence[i], device), CO_OK);
+    begin_ns = co_clock_ns();
+    assert_int_equal(co_fence_record(fence[0], queue), CO_OK);
+    assert_int_equal(co_fence_wait(fence[0], WAITS_MS), CO_OK);
+    co_clock_sleep_us(CLOCK_SLEEP_US);
+    assert_int_equal(co_fence_record(fence[1], queue), CO_OK);
+    assert_int_equal(co_fence_wait(fence[1], WAITS_MS), CO_OK);
+    assert_int_equal(co_fence_seconds(&there, fence[0], fence[1]), CO_OK);
+    assert_int_equal(co_fence_seconds(&back, fence[1], fence[0]), CO_OK);
+    assert_true(there >= CLOCK_SLEEP_US * 0.9e-6);
+    assert_true(there <= co_clock_seconds(begin_ns, co_clock_ns()) * 1.1);
+    assert_true(there == -back);
+    for (int i = 0; i < 2; i++)
+        co_fence_destroy(fence[i]);
+    co_queue_destroy(queue);
+}
+
 const law device_laws[] = {
     {"memory is zeroed, aligned and apart", memory_is_zeroed_aligned_and_apart},
     {"memory forgotten can be written again", memory_forgotten_can_be_written_again},
@@ -378,5 +412,6 @@ const law device_laws[] = {
      a_fence_is_reached_when_the_host_sees_the_work},
     {"a capture replayed equals its work, or is refused",
      a_capture_replayed_equals_its_work_or_is_refused},
+    {"timed fences tell how long it was", timed_fences_tell_how_long_it_was},
     {NULL, NULL},
 };

@@ -42,6 +42,8 @@ static const co_device_ops mock_ops = {
     .capture = mock_capture_create,
     .replay = mock_replay,
     .capture_destroy = mock_capture_destroy,
+    .timed_fence_create = mock_timed_fence_create,
+    .fence_seconds = mock_fence_seconds,
     .vector = &mock_vector,
     .optimizers = mock_optimizers,
 };

@@ -75,10 +75,12 @@ static void mock_do(mock_device *mock, mock_queue *queue, const mock_work *work)
     pthread_mutex_lock(&mock->lock);
     mock->busy--;
     mock->broken |= st != CO_OK;
-    if (work->kind == MOCK_RECORD)
+    if (work->kind == MOCK_RECORD) {
         work->fence->reached = work->point;
-    else
+        work->fence->reached_ns = co_clock_ns();
+    } else {
         mock->done++;
+    }
 }
 
 static void *mock_worker(void *arg)
@@ -333,6 +335,27 @@ co_status mock_fence_create(co_fence **out, co_device *device)
     fence->base.device = device;
     *out = &fence->base;
     return CO_OK;
+}
+
+co_status mock_timed_fence_create(co_fence **out, co_device *device)
+{
+    CO_TRY(mock_fence_create(out, device));
+    ((mock_fence *)*out)->timed = true;
+    return CO_OK;
+}
+
+co_status mock_fence_seconds(double *out, const co_fence *begin, const co_fence *end)
+{
+    const mock_fence *a = (const mock_fence *)begin, *b = (const mock_fence *)end;
+    mock_device *mock = (mock_device *)begin->device;
+    bool known;
+
+    pthread_mutex_lock(&mock->lock);
+    known = a->timed && b->timed && a->reached && b->reached && a->reached == a->recorded &&
+            b->reached == b->recorded;
+    *out = ((double)b->reached_ns - (double)a->reached_ns) * 1e-9;
+    pthread_mutex_unlock(&mock->lock);
+    return known ? CO_OK : co_fail(CO_E_USAGE, "a fence that is not timed, or not reached");
 }
 
 void mock_fence_destroy(co_fence *fence)

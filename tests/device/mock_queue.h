@@ -29,6 +29,8 @@ typedef struct mock_fence {
     co_fence base;
     uint64_t recorded, reached; /* under lock: number of times */
     uint64_t seen;              /* likewise; `reached` when the host last looked */
+    uint64_t reached_ns;        /* likewise; when, of co_clock_ns */
+    bool timed;
 } mock_fence;
 
 typedef enum mock_kind {
@@ -76,6 +78,8 @@ void mock_queue_destroy(co_queue *queue);
 co_status mock_copy(co_queue *queue, void *to, const void *from, size_t bytes);
 co_status mock_fill(co_queue *queue, void *to, int byte, size_t bytes);
 co_status mock_fence_create(co_fence **out, co_device *device);
+co_status mock_timed_fence_create(co_fence **out, co_device *device);
+co_status mock_fence_seconds(double *out, const co_fence *begin, const co_fence *end);
 void mock_fence_destroy(co_fence *fence);
 co_status mock_record(co_fence *fence, co_queue *queue);
 co_status mock_follow(co_queue *queue, const co_fence *fence);

@@ -107,6 +107,13 @@ typedef struct co_device_ops {
     const struct co_device_metrics *metrics;
     /** Bytes of its own memory that are free, for messages. NULL: it cannot say. */
     size_t (*room)(co_device *device);
+
+    /** As fence_create; the fence also keeps when its point was reached, by the device's clock.
+     * NULL, as the two belong together: it has none. */
+    co_status (*timed_fence_create)(co_fence **out, co_device *device);
+    /** Seconds from the point of one to that of the other, both of timed_fence_create and reached;
+     *  below 0 where `end` was first. */
+    co_status (*fence_seconds)(double *out, const co_fence *begin, const co_fence *end);
 } co_device_ops;
 
 /** A device puts each of these first in its own struct. */

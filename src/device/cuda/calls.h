@@ -12,6 +12,10 @@
 
 #include <cohort/status.h>
 
+/* Drivers before CUDA 12.8 lack the second version of it, and the first one does. */
+#undef cuEventElapsedTime
+CUresult CUDAAPI cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end);
+
 #define CUDA_DRIVER_FUNCTIONS(X)                                                                   \
     X(cuInit)                                                                                      \
     X(cuDriverGetVersion)                                                                          \
@@ -25,6 +29,7 @@
     X(cuDevicePrimaryCtxRetain)                                                                    \
     X(cuDevicePrimaryCtxRelease)                                                                   \
     X(cuCtxSetCurrent)                                                                             \
+    X(cuDeviceCanAccessPeer)                                                                       \
     X(cuMemGetInfo)                                                                                \
     X(cuMemAlloc)                                                                                  \
     X(cuMemFree)                                                                                   \
@@ -41,6 +46,7 @@
     X(cuEventDestroy)                                                                              \
     X(cuEventRecord)                                                                               \
     X(cuEventQuery)                                                                                \
+    X(cuEventElapsedTime)                                                                          \
     X(cuStreamBeginCapture)                                                                        \
     X(cuStreamEndCapture)                                                                          \
     X(cuGraphInstantiateWithFlags)                                                                 \

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "core/roof.h"
 #include "device/device.h"
 
 #define CO_CUDA_MAX_GPUS 16
@@ -23,6 +24,7 @@ typedef struct co_cuda_machine {
     char driver[96]; /* "580.82.07, CUDA 13.0" */
     int n;           /* at most CO_CUDA_MAX_GPUS */
     co_cuda_gpu gpu[CO_CUDA_MAX_GPUS];
+    uint32_t peers[CO_CUDA_MAX_GPUS]; /* bit k: it can read and write the memory of GPU k itself */
 } co_cuda_machine;
 
 /* CO_E_UNSUPPORTED, with the remedy: not in this build, no driver, one that is too old, no GPU. */
@@ -46,5 +48,10 @@ typedef struct co_cuda_options {
 co_status co_cuda_open(co_device **out, const co_cuda_options *options);
 /* All that it has made is freed; takes NULL. */
 void co_cuda_close(co_device *device);
+
+/* What a GPU that is open can do at most, measured in less than a second: multiply-adds in fp32,
+   large products in each type by cuBLASLt, bytes moved by a = b + s c. CO_E_UNSUPPORTED: another
+   device. */
+co_status co_cuda_roof(co_roof *out, co_device *device);
 
 #endif

@@ -126,6 +126,8 @@ static const co_device_ops device_ops = {
     .optimizers = cuda_optimizers,
     .metrics = &cuda_metrics,
     .room = device_room,
+    .timed_fence_create = cuda_timed_fence_create,
+    .fence_seconds = cuda_fence_seconds,
 };
 
 /* ---- the device ---- */

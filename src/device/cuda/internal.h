@@ -74,6 +74,8 @@ void cuda_queue_destroy(co_queue *base);
 co_status cuda_copy(co_queue *base, void *to, const void *from, size_t bytes);
 co_status cuda_fill(co_queue *base, void *to, int byte, size_t bytes);
 co_status cuda_fence_create(co_fence **out, co_device *base);
+co_status cuda_timed_fence_create(co_fence **out, co_device *base);
+co_status cuda_fence_seconds(double *out, const co_fence *begin, const co_fence *end);
 void cuda_fence_destroy(co_fence *base);
 co_status cuda_record(co_fence *base, co_queue *queue);
 co_status cuda_follow(co_queue *queue, const co_fence *base);

@@ -20,7 +20,8 @@
     X(attention)                                                                                   \
     X(embedding)                                                                                   \
     X(heads)                                                                                       \
-    X(count)
+    X(count)                                                                                       \
+    X(roof)
 
 #define CUDA_KERNELS(X)                                                                            \
     X(vector, vector_swap)                                                                         \
@@ -121,7 +122,10 @@
     X(rows, rows_mean)                                                                             \
     X(count, count_right)                                                                          \
     X(count, count_loss)                                                                           \
-    X(count, count_metrics)
+    X(count, count_metrics)                                                                        \
+    X(roof, roof_draw)                                                                             \
+    X(roof, roof_triad)                                                                            \
+    X(roof, roof_multiply_add)
 
 #define CUDA_FILE_NUMBER(file) CUDA_IN_##file,
 typedef enum cuda_file { CUDA_FILES(CUDA_FILE_NUMBER) CUDA_FILE_COUNT } cuda_file;

@@ -135,7 +135,7 @@ static cublasStatus_t matmul_describe_product(cuda_matmul *m, const cuda_matmul_
     const cublasOperation_t swap = CUBLAS_OP_T;
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     const uintptr_t some = CO_DEVICE_ALIGN; /* how bias will be aligned */
-    const bool tf32 = s->in == CO_F32 && m->device->tf32;
+    const bool tf32 = s->in == CO_F32 && (s->tf32 || m->device->tf32);
     cublasStatus_t result = m->device->blas->call.cublasLtMatmulDescCreate(
         &m->desc, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F);
 

@@ -17,6 +17,7 @@ typedef struct cuda_matmul_shape {
     uint32_t m, n, k;
     bool a_transposed, b_transposed; /* it is (k, m), (n, k) in memory */
     bool bias;
+    bool tf32;        /* of fp32 matrices: in TF32, whatever the device does */
     co_dtype in, out; /* of a and b; of d and bias: the same, or fp32 */
 } cuda_matmul_shape;
 

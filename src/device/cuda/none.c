@@ -39,6 +39,13 @@ co_status co_cuda_open(co_device **out, const co_cuda_options *options)
     return none_refuse();
 }
 
+co_status co_cuda_roof(co_roof *out, co_device *device)
+{
+    (void)out;
+    (void)device;
+    return none_refuse();
+}
+
 void co_cuda_close(co_device *device)
 {
     (void)device;

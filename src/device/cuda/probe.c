@@ -47,6 +47,25 @@ co_status cuda_probe_gpu(co_cuda_gpu *out, const cuda_driver *cu, int index)
     return result == CUDA_SUCCESS ? CO_OK : cuda_fail(result, "GPU %d does not answer", index);
 }
 
+static co_status probe_peers(co_cuda_machine *out, const cuda_driver *cu)
+{
+    for (int i = 0; i < out->n; i++)
+        for (int k = 0; k < out->n; k++) {
+            CUdevice from = 0, to = 0;
+            int can = 0;
+            CUresult result = cu->cuDeviceGet(&from, i);
+
+            if (result == CUDA_SUCCESS)
+                result = cu->cuDeviceGet(&to, k);
+            if (result == CUDA_SUCCESS && i != k)
+                result = cu->cuDeviceCanAccessPeer(&can, from, to);
+            if (result != CUDA_SUCCESS)
+                return cuda_fail(result, "GPU %d does not answer", i);
+            out->peers[i] |= (uint32_t)(can != 0) << k;
+        }
+    return CO_OK;
+}
+
 co_status co_cuda_probe(co_cuda_machine *out)
 {
     const cuda_driver *cu = NULL;
@@ -68,7 +87,7 @@ co_status co_cuda_probe(co_cuda_machine *out)
         out->n = CO_CUDA_MAX_GPUS;
     for (int i = 0; i < out->n; i++)
         CO_TRY(cuda_probe_gpu(&out->gpu[i], cu, i));
-    return CO_OK;
+    return probe_peers(out, cu);
 }
 
 co_status co_cuda_compiler(char *out, size_t size)

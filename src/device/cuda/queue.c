@@ -135,7 +135,7 @@ co_status cuda_fill(co_queue *base, void *to, int byte, size_t bytes)
 
 /* ---- fences ---- */
 
-co_status cuda_fence_create(co_fence **out, co_device *base)
+static co_status queue_create_fence(co_fence **out, co_device *base, unsigned flags)
 {
     const cuda_device *device = (const cuda_device *)base;
     cuda_fence *fence;
@@ -146,13 +146,36 @@ co_status cuda_fence_create(co_fence **out, co_device *base)
     if (!fence)
         return CO_E_NOMEM;
     fence->base.device = base;
-    result = device->cu->cuEventCreate(&fence->event, CU_EVENT_DISABLE_TIMING);
+    result = device->cu->cuEventCreate(&fence->event, flags);
     if (result != CUDA_SUCCESS) {
         co_free(fence);
         return cuda_fail(result, "GPU %d gives no event", device->index);
     }
     *out = &fence->base;
     return CO_OK;
+}
+
+co_status cuda_fence_create(co_fence **out, co_device *base)
+{
+    return queue_create_fence(out, base, CU_EVENT_DISABLE_TIMING);
+}
+
+co_status cuda_timed_fence_create(co_fence **out, co_device *base)
+{
+    return queue_create_fence(out, base, CU_EVENT_DEFAULT);
+}
+
+co_status cuda_fence_seconds(double *out, const co_fence *begin, const co_fence *end)
+{
+    const cuda_device *device = (const cuda_device *)begin->device;
+    float milliseconds = 0;
+    CUresult result;
+
+    CO_TRY(cuda_enter(device));
+    result = device->cu->cuEventElapsedTime(&milliseconds, ((const cuda_fence *)begin)->event,
+                                            ((const cuda_fence *)end)->event);
+    *out = (double)milliseconds * 1e-3;
+    return result == CUDA_SUCCESS ? CO_OK : cuda_fail(result, "the time between two events");
 }
 
 void cuda_fence_destroy(co_fence *base)

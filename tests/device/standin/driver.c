@@ -125,8 +125,19 @@ STANDIN_EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attrib
         *value = 9;
     else if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
         *value = 0;
+    else if (attribute == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
+        *value = 1 << 20;
     else
         return CUDA_ERROR_NOT_SUPPORTED;
+    return CUDA_SUCCESS;
+}
+
+/* GPUs reach those whose number differs by one, so that some do not reach each other. */
+STANDIN_EXPORT CUresult CUDAAPI cuDeviceCanAccessPeer(int *out, CUdevice device, CUdevice peer)
+{
+    if (device == peer)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (device ^ peer) == 1;
     return CUDA_SUCCESS;
 }
 

@@ -5,6 +5,10 @@
 #include "standin/standin.h"
 #include "waits.h"
 
+/* As in device/cuda/calls.h. */
+#undef cuEventElapsedTime
+CUresult CUDAAPI cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end);
+
 static co_queue *queue_of(CUstream stream)
 {
     return (co_queue *)(void *)stream;
@@ -80,9 +84,10 @@ STANDIN_EXPORT CUresult CUDAAPI cuEventCreate(CUevent *out, unsigned flags)
 
     if (!standin_device())
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (flags != CU_EVENT_DISABLE_TIMING)
+    if (flags != CU_EVENT_DISABLE_TIMING && flags != CU_EVENT_DEFAULT)
         return CUDA_ERROR_NOT_SUPPORTED;
-    st = co_fence_create(&fence, standin_device());
+    st = flags == CU_EVENT_DEFAULT ? mock_timed_fence_create(&fence, standin_device())
+                                   : co_fence_create(&fence, standin_device());
     *out = (CUevent)(void *)fence;
     return standin_result(st);
 }
@@ -109,6 +114,15 @@ STANDIN_EXPORT CUresult CUDAAPI cuEventQuery(CUevent event)
         return CUDA_ERROR_INVALID_CONTEXT;
     st = co_fence_reached(&reached, fence_of(event));
     return st == CO_OK && !reached ? CUDA_ERROR_NOT_READY : standin_result(st);
+}
+
+STANDIN_EXPORT CUresult CUDAAPI cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end)
+{
+    double seconds = 0;
+    const co_status st = mock_fence_seconds(&seconds, fence_of(begin), fence_of(end));
+
+    *milliseconds = (float)(seconds * 1e3);
+    return st == CO_OK ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 STANDIN_EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
