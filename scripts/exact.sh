@@ -1,5 +1,5 @@
 #!/bin/sh
-# exact.sh BUILD [quick | device | strategies] - the same bits on any number of ranks: trains the
+# exact.sh BUILD [quick | device | divided | strategies] - the same bits on any number of ranks: trains the
 # same network on 1, 2, 3, 4, 5, 7 and 8 ranks with 8 shards, over shared memory and over MPI, and
 # compares the final weights; then with ranks that come, go and are killed on the way, and with runs
 # that are killed and resumed.
@@ -8,11 +8,11 @@
 # on 10,000 images of MNIST, resnet9 on 500 of CIFAR-10 with augmentation; what has no data is left
 # out, saying so. gpt2 (dropout, tied weights, logits in parts) learns made-up tokens, and again in
 # bf16, with micro-batches and with recomputed blocks, each alike on any number of ranks; what is
-# recomputed changes no bit. Under strategies whose bits are those of a number of ranks it is
+# recomputed changes no bit, and neither does an update that ranks divide. Under strategies whose bits are those of a number of ranks it is
 # trained twice on three, over MPI, with a rank killed, and killed and resumed. quick: one small run
 # of each kind on made-up images and tokens. device: the same on NVIDIA's GPUs, or their stand-in
-# (make test-device), which up to four ranks share. strategies: the last part alone. Exit code 1:
-# bits differ.
+# (make test-device), which up to four ranks share. divided, strategies: the divided
+# updates alone, and the last part alone. Exit code 1: bits differ.
 set -eu
 cohort=$1/cohort
 how=${2:-all}
@@ -80,6 +80,16 @@ mpi()
         train "$work/run" mpiexec --oversubscribe -n "$n" "$cohort" train "$work/config.yaml"
         compare "$name, $n ranks, mpi" "$work/run"
     done
+}
+
+# apart RANKS: over MPI, two ranks on each host, as they believe
+apart()
+{
+    export COHORT_RANKS_PER_HOST=2
+    name="$name, pairs"
+    mpi "$1"
+    name=${name%, pairs}
+    unset COHORT_RANKS_PER_HOST
 }
 
 # Runs that something happens to while they go on: start, wait for a step, ask.
@@ -202,6 +212,28 @@ clip: {norm: 1.0}
 $5"
 }
 
+# divided: gpt2 with updates that ranks divide, beside one that each makes whole
+divided()
+{
+    for kind in '' 'precision: bf16' 'accumulate: 3' 'recompute: true'; do
+        config "gpt2, whole${kind:+, }$kind" "$(transformer 50 16 500 30 "$kind")"
+        shm 1 3
+        for update in parts zero; do
+            name="gpt2, $update${kind:+, }$kind"
+            config_again "$(transformer 50 16 500 30 "$kind")
+strategy: {name: sync, update: $update}"
+            shm 1 2 3 4
+            mpi 3
+            apart 4
+            resized 180
+            bereft 180 respawn
+            bereft 180 shrink
+            killed 180 4 2
+            killed 180 1 3
+        done
+    done
+}
+
 # strategies: gpt2 on three ranks under each whose result is a function of the config
 strategies()
 {
@@ -225,8 +257,8 @@ strategies()
     done
 }
 
-if [ "$how" = strategies ]; then
-    strategies
+if [ "$how" = strategies ] || [ "$how" = divided ]; then
+    "$how"
     exit $status
 fi
 
@@ -350,6 +382,7 @@ shm 1 2 3 4 8
 mpi 1 3
 bereft 16 respawn
 killed 16 4 2
+divided
 strategies
 [ $status -eq 0 ] && echo "all the same" || echo "bits differ" >&2
 exit $status
