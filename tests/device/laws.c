@@ -399,6 +399,86 @@ static void timed_fences_tell_how_long_it_was(co_device *device)
     co_queue_destroy(queue);
 }
 
+/* Work of two queues: `side` follows the first, and both go on. */
+typedef struct fork {
+    co_queue *queue, *side;
+    co_fence *begun, *done, *before;
+    unsigned char *a, *b, *seen; /* (BYTES), and of `seen` (2 * BYTES) */
+    bool follows, outside;
+} fork;
+
+static co_status fork_give(void *arg)
+{
+    const fork *f = arg;
+
+    CO_TRY(co_queue_copy(f->queue, f->seen, f->a, BYTES));
+    CO_TRY(co_queue_copy(f->queue, f->b, f->a, BYTES));
+    CO_TRY(co_fence_record(f->begun, f->queue));
+    CO_TRY(co_queue_follow(f->side, f->begun));
+    CO_TRY(co_queue_copy(f->side, f->seen + BYTES, f->b, BYTES));
+    CO_TRY(co_queue_fill(f->side, f->b, 0, BYTES));
+    CO_TRY(co_fence_record(f->done, f->side));
+    CO_TRY(co_queue_fill(f->queue, f->a, 7, BYTES));
+    if (f->outside)
+        CO_TRY(co_queue_follow(f->queue, f->before));
+    if (f->follows)
+        CO_TRY(co_queue_follow(f->queue, f->done));
+    return co_queue_copy(f->queue, f->a, f->b, BYTES / 2);
+}
+
+static void check_fork(fork *f)
+{
+    co_capture *capture = NULL;
+    bool reached;
+
+    assert_int_equal(co_fence_record(f->before, f->queue), CO_OK);
+    assert_int_not_equal(co_capture_create(&capture, f->queue, fork_give, f), CO_OK);
+    f->outside = f->follows = true;
+    assert_int_not_equal(co_capture_create(&capture, f->queue, fork_give, f), CO_OK);
+    f->outside = false;
+    assert_null(capture);
+    assert_int_equal(co_capture_create(&capture, f->queue, fork_give, f), CO_OK);
+    assert_int_equal(co_fence_reached(&reached, f->done), CO_E_USAGE);
+    for (int i = 1; i <= 20; i++) {
+        assert_int_equal(co_queue_fill(f->queue, f->a, i, BYTES), CO_OK);
+        assert_int_equal(co_capture_replay(capture, f->queue), CO_OK);
+        assert_int_equal(co_capture_replay(capture, f->queue), CO_OK);
+        check_bytes(f->queue, f->a, 0, BYTES / 2);
+        check_bytes(f->queue, f->a + BYTES / 2, 7, BYTES - BYTES / 2);
+        assert_int_equal(f->seen[0], 0);
+        assert_int_equal(f->seen[2 * BYTES - 1], 7);
+    }
+    /* both are what they were before, and at once */
+    assert_int_equal(co_queue_fill(f->side, f->b, 3, BYTES), CO_OK);
+    assert_int_equal(co_fence_record(f->done, f->side), CO_OK);
+    assert_int_equal(co_fence_wait(f->done, WAITS_MS), CO_OK);
+    check_bytes(f->side, f->b, 3, BYTES);
+    co_capture_destroy(capture);
+}
+
+static void a_capture_has_the_queues_that_follow_it(co_device *device)
+{
+    fork f = {.queue = make_queue(device), .side = make_queue(device)};
+
+    if (!(device ? device->ops : &co_device_host)->capture)
+        return;
+    f.begun = make_fence(device);
+    f.done = make_fence(device);
+    f.before = make_fence(device);
+    f.a = take(device, BYTES, CO_MEMORY_DEVICE);
+    f.b = take(device, BYTES, CO_MEMORY_DEVICE);
+    f.seen = take(device, 2 * (size_t)BYTES, CO_MEMORY_PINNED);
+    check_fork(&f);
+    co_queue_destroy(f.queue);
+    co_queue_destroy(f.side);
+    co_fence_destroy(f.begun);
+    co_fence_destroy(f.done);
+    co_fence_destroy(f.before);
+    co_device_free(device, f.a, CO_MEMORY_DEVICE);
+    co_device_free(device, f.b, CO_MEMORY_DEVICE);
+    co_device_free(device, f.seen, CO_MEMORY_PINNED);
+}
+
 const law device_laws[] = {
     {"memory is zeroed, aligned and apart", memory_is_zeroed_aligned_and_apart},
     {"memory forgotten can be written again", memory_forgotten_can_be_written_again},
@@ -413,5 +493,6 @@ const law device_laws[] = {
     {"a capture replayed equals its work, or is refused",
      a_capture_replayed_equals_its_work_or_is_refused},
     {"timed fences tell how long it was", timed_fences_tell_how_long_it_was},
+    {"a capture has the queues that follow it", a_capture_has_the_queues_that_follow_it},
     {NULL, NULL},
 };

@@ -1,6 +1,6 @@
 /*
- * mock_queue.c - queues of the mock device: worker threads that delay each operation, captures, and
- * the trace of queued work.
+ * mock_queue.c - queues of the mock device: worker threads that delay each operation, and the trace
+ * of queued work.
  */
 #include "device/mock_queue.h"
 
@@ -29,14 +29,13 @@ static void mock_run(mock_device *mock, mock_call call)
     call.run(&call);
 }
 
-/* Frees what the queue keeps for `work`, done or not. */
-static void mock_forget(mock_work *work)
+void mock_forget(mock_work *work)
 {
     free(work->what);
     work->what = NULL;
 }
 
-static bool mock_copy_what(mock_work *work)
+bool mock_copy_what(mock_work *work)
 {
     void *what = work->what;
 
@@ -145,7 +144,7 @@ static void trace_work(mock_device *mock, const mock_work *work)
     trace_add(trace, &c->stage, sizeof(c->stage));
 }
 
-static void mock_note(mock_device *mock, const mock_entry *entry)
+void mock_note(mock_device *mock, const mock_entry *entry)
 {
     if (mock->n_entry < mock->max_entry)
         mock->entry[mock->n_entry++] = *entry;
@@ -159,7 +158,7 @@ static void mock_note_work(mock_device *mock, const mock_work *work)
         mock_note(mock, &(mock_entry){.kind = MOCK_RECORDED, .fence = &work->fence->base});
 }
 
-static co_status mock_give(mock_queue *queue, const mock_work *work)
+co_status mock_give(mock_queue *queue, const mock_work *work)
 {
     mock_device *mock = mock_of(&queue->base);
     mock_work own = *work;
@@ -211,92 +210,13 @@ void mock_queue_destroy(co_queue *base)
     co_free(queue);
 }
 
-/* ---- capture ---- */
-
-static co_status mock_keep(mock_capture *capture, const mock_work *work)
-{
-    if (capture->n == capture->cap) {
-        const size_t cap = 2 * capture->cap + 8;
-        mock_work *more = co_realloc(capture->work, cap, sizeof(*more));
-
-        if (!more)
-            return CO_E_NOMEM;
-        capture->work = more;
-        capture->cap = cap;
-    }
-    capture->work[capture->n] = *work;
-    if (!mock_copy_what(&capture->work[capture->n]))
-        return CO_E_NOMEM;
-    capture->n++;
-    return CO_OK;
-}
-
-void mock_capture_destroy(co_capture *base)
-{
-    mock_capture *capture = (mock_capture *)base;
-
-    for (size_t i = 0; i < capture->n; i++)
-        mock_forget(&capture->work[i]);
-    co_free(capture->work);
-    co_free(capture);
-}
-
-co_status mock_capture_begin(co_queue *base)
-{
-    mock_queue *queue = (mock_queue *)base;
-
-    queue->capture = co_calloc(1, sizeof(*queue->capture));
-    if (!queue->capture)
-        return CO_E_NOMEM;
-    queue->capture->base.device = base->device;
-    return CO_OK;
-}
-
-co_capture *mock_capture_end(co_queue *base)
-{
-    mock_queue *queue = (mock_queue *)base;
-    mock_capture *capture = queue->capture;
-
-    queue->capture = NULL;
-    return &capture->base;
-}
-
-co_status mock_capture_create(co_capture **out, co_queue *queue, co_status (*body)(void *arg),
-                              void *arg)
-{
-    co_capture *capture;
-    co_status st;
-
-    CO_TRY(mock_capture_begin(queue));
-    st = body(arg);
-    capture = mock_capture_end(queue);
-    if (st == CO_OK)
-        *out = capture;
-    else
-        mock_capture_destroy(capture);
-    return st;
-}
-
-co_status mock_replay(co_capture *base, co_queue *queue)
-{
-    const mock_capture *capture = (const mock_capture *)base;
-    mock_device *mock = mock_of(queue);
-
-    pthread_mutex_lock(&mock->lock);
-    mock_note(mock, &(mock_entry){.kind = MOCK_REPLAYED});
-    pthread_mutex_unlock(&mock->lock);
-    for (size_t i = 0; i < capture->n; i++)
-        CO_TRY(mock_give((mock_queue *)queue, &capture->work[i]));
-    return CO_OK;
-}
-
 /* ---- work ---- */
 
 static co_status mock_work_on(co_queue *base, const mock_work *work)
 {
     mock_queue *queue = (mock_queue *)base;
 
-    return queue->capture ? mock_keep(queue->capture, work) : mock_give(queue, work);
+    return queue->capture ? mock_keep(queue, work) : mock_give(queue, work);
 }
 
 co_status mock_copy(co_queue *queue, void *to, const void *from, size_t bytes)
@@ -363,35 +283,45 @@ void mock_fence_destroy(co_fence *fence)
     co_free(fence);
 }
 
-static co_status mock_refuse_in_capture(const co_queue *queue)
+co_status mock_give_record(mock_queue *queue, mock_fence *fence)
 {
-    if (!((const mock_queue *)queue)->capture)
-        return CO_OK;
-    return co_fail(CO_E_USAGE, "a capture keeps work, no fences");
+    mock_device *mock = mock_of(&queue->base);
+    mock_work work = {.kind = MOCK_RECORD, .fence = fence};
+
+    pthread_mutex_lock(&mock->lock);
+    work.point = ++fence->recorded;
+    pthread_mutex_unlock(&mock->lock);
+    return mock_give(queue, &work);
+}
+
+co_status mock_give_follow(mock_queue *queue, mock_fence *fence)
+{
+    mock_device *mock = mock_of(&queue->base);
+    mock_work work = {.kind = MOCK_FOLLOW, .fence = fence};
+
+    pthread_mutex_lock(&mock->lock);
+    work.point = fence->recorded;
+    pthread_mutex_unlock(&mock->lock);
+    return mock_give(queue, &work);
 }
 
 co_status mock_record(co_fence *base, co_queue *queue)
 {
-    mock_device *mock = mock_of(queue);
-    mock_work work = {.kind = MOCK_RECORD, .fence = (mock_fence *)base};
+    mock_fence *fence = (mock_fence *)base;
 
-    CO_TRY(mock_refuse_in_capture(queue));
-    pthread_mutex_lock(&mock->lock);
-    work.point = ++work.fence->recorded;
-    pthread_mutex_unlock(&mock->lock);
-    return mock_give((mock_queue *)queue, &work);
+    if (((const mock_queue *)queue)->capture)
+        return mock_keep_record(fence, (mock_queue *)queue);
+    fence->capture = 0;
+    return mock_give_record((mock_queue *)queue, fence);
 }
 
 co_status mock_follow(co_queue *queue, const co_fence *base)
 {
-    mock_device *mock = mock_of(queue);
-    mock_work work = {.kind = MOCK_FOLLOW, .fence = (mock_fence *)base};
+    mock_fence *fence = (mock_fence *)(uintptr_t)base;
 
-    CO_TRY(mock_refuse_in_capture(queue));
-    pthread_mutex_lock(&mock->lock);
-    work.point = work.fence->recorded;
-    pthread_mutex_unlock(&mock->lock);
-    return mock_give((mock_queue *)queue, &work);
+    if (((const mock_queue *)queue)->capture || fence->capture)
+        return mock_keep_follow((mock_queue *)queue, fence);
+    return mock_give_follow((mock_queue *)queue, fence);
 }
 
 co_status mock_reached(bool *out, const co_fence *base)
@@ -400,6 +330,8 @@ co_status mock_reached(bool *out, const co_fence *base)
     mock_fence *fence = (mock_fence *)(uintptr_t)base;
     bool broken;
 
+    if (fence->capture)
+        return co_fail(CO_E_USAGE, "a fence of a capture is reached nowhere");
     pthread_mutex_lock(&mock->lock);
     *out = fence->reached == fence->recorded;
     if (*out && fence->seen != fence->reached) {

@@ -114,28 +114,6 @@ static void cuda_device_serves_any_thread(void **state)
     co_cuda_close(device);
 }
 
-static co_status record_in_capture(void *arg)
-{
-    co_queue *queue = arg;
-
-    return co_fence_record(queue->end, queue);
-}
-
-static void cuda_capture_refuses_fences(void **state)
-{
-    co_device *device = open_gpu();
-    co_capture *capture = NULL;
-    co_queue *queue = NULL;
-
-    (void)state;
-    assert_int_equal(co_queue_create(&queue, device), CO_OK);
-    assert_int_equal(co_capture_create(&capture, queue, record_in_capture, queue), CO_E_USAGE);
-    assert_null(capture);
-    assert_int_equal(co_queue_wait(queue, WAITS_MS), CO_OK);
-    co_queue_destroy(queue);
-    co_cuda_close(device);
-}
-
 static void cuda_failed_work_fails_every_fence(void **state)
 {
     co_device *device;
@@ -171,7 +149,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(cuda_device_keeps_every_law),
         cmocka_unit_test(cuda_without_memory_reports_what_was_asked),
         cmocka_unit_test(cuda_device_serves_any_thread),
-        cmocka_unit_test(cuda_capture_refuses_fences),
         cmocka_unit_test(cuda_failed_work_fails_every_fence),
     };
 

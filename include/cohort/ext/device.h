@@ -87,9 +87,12 @@ typedef struct co_device_ops {
 
     /** Call `body` once, keep the work that it gives the queue, and do none of it: copies, fills,
      * and what kernels, optimizers and arithmetic put there. What they were given by value is kept
-     * as it is; what pointers lead to is read at each replay. Fences are refused, and no other
-     * queue is given anything. NULL, as the three belong together: the device cannot, and who would
-     * replay gives the queue the same work again. */
+     * as it is; what pointers lead to is read at each replay. A queue that follows a fence recorded
+     * in it is part of the capture from then on, and runs beside it in each replay; its last work
+     * is followed before `body` returns. Nothing within follows a fence recorded before, and a
+     * fence recorded within says nothing until it is recorded again. One at a time. NULL, as the
+     * three belong together: the device cannot, and who would replay gives the queue the same work
+     * again. */
     co_status (*capture)(co_capture **out, co_queue *queue, co_status (*body)(void *arg),
                          void *arg);
     /** All of it again, in the same order, on the same memory; on any queue of the device. */

@@ -28,8 +28,10 @@ typedef struct cuda_device {
     CUstream zeroes;                  /* new memory is zeroed on it; NULL: not there yet */
     CUmodule module[CUDA_FILE_COUNT]; /* NULL: not loaded */
     CUfunction kernel[CUDA_KERNEL_COUNT];
-    cuda_blas *blas; /* owned; NULL: the library is missing */
-    cuda_dnn *dnn;   /* likewise */
+    cuda_blas *blas;              /* owned; NULL: the library is missing */
+    cuda_dnn *dnn;                /* likewise */
+    struct cuda_queue *capturing; /* borrowed; a capture began with it. NULL: none is under way */
+    uint64_t captures;            /* so far */
     pthread_mutex_t lock;
     char why[CUDA_WHY]; /* under lock: what went wrong after it was accepted; "": nothing has */
     co_status failed;   /* likewise: its status */
@@ -38,15 +40,17 @@ typedef struct cuda_device {
 typedef struct cuda_queue {
     co_queue base;
     CUstream stream;
-    double *squares; /* (2) owned; of the GPU: norms of a tensor, between two of its kernels */
-    bool capturing;
-    char why[CUDA_WHY]; /* what a capture could not take; "": nothing */
-    co_status failed;   /* its status */
+    double *squares;  /* (2) owned; of the GPU: norms of a tensor, between two of its kernels */
+    uint64_t capture; /* number of the capture that it is part of; 0: of none */
+    struct cuda_queue *branch; /* the next one that has joined the same capture */
+    char why[CUDA_WHY];        /* what the capture that began with it could not take; "": nothing */
+    co_status failed;          /* its status */
 } cuda_queue;
 
 typedef struct cuda_fence {
     co_fence base;
     CUevent event;
+    uint64_t capture; /* number of the capture that it is a point of; 0: of none */
 } cuda_fence;
 
 typedef struct cuda_capture {

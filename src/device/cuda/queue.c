@@ -36,11 +36,13 @@ static void queue_keep(cuda_device *device)
 
 void cuda_keep_failure(cuda_queue *queue)
 {
-    if (!queue->capturing) {
+    cuda_queue *first = queue_device(&queue->base)->capturing;
+
+    if (!queue->capture) {
         queue_keep(queue_device(&queue->base));
-    } else if (!*queue->why) {
-        snprintf(queue->why, sizeof(queue->why), "%s", co_error_message());
-        queue->failed = co_error_status();
+    } else if (!*first->why) {
+        snprintf(first->why, sizeof(first->why), "%s", co_error_message());
+        first->failed = co_error_status();
     }
 }
 
@@ -105,7 +107,7 @@ static co_status queue_fill_host(const cuda_device *device, const cuda_queue *qu
 {
     CUresult result;
 
-    if (queue->capturing)
+    if (queue->capture)
         return co_fail(CO_E_UNSUPPORTED, "cuda: a capture fills no memory of the host that is not "
                                          "pinned");
     result = device->cu->cuStreamSynchronize(queue->stream);
@@ -188,22 +190,34 @@ void cuda_fence_destroy(co_fence *base)
     co_free(fence);
 }
 
-static co_status queue_refuse_in_capture(const co_queue *queue)
-{
-    if (!((const cuda_queue *)queue)->capturing)
-        return CO_OK;
-    return co_fail(CO_E_USAGE, "cuda: a capture keeps work, no fences");
-}
-
 co_status cuda_record(co_fence *base, co_queue *queue)
 {
     const cuda_device *device = queue_device(queue);
+    cuda_fence *fence = (cuda_fence *)base;
     CUresult result;
 
-    CO_TRY(queue_refuse_in_capture(queue));
     CO_TRY(cuda_enter(device));
-    result = device->cu->cuEventRecord(((cuda_fence *)base)->event, ((cuda_queue *)queue)->stream);
-    return result == CUDA_SUCCESS ? CO_OK : cuda_fail(result, "a point of a stream");
+    result = device->cu->cuEventRecord(fence->event, ((cuda_queue *)queue)->stream);
+    if (result != CUDA_SUCCESS)
+        return cuda_fail(result, "a point of a stream");
+    fence->capture = ((cuda_queue *)queue)->capture;
+    return CO_OK;
+}
+
+/* A queue that follows a point of a capture becomes part of it, as its stream does. */
+static co_status queue_join(cuda_queue *queue, const cuda_fence *fence)
+{
+    cuda_queue *first = queue_device(&queue->base)->capturing;
+
+    if (queue->capture == fence->capture)
+        return CO_OK;
+    if (queue->capture || !first || first->capture != fence->capture)
+        return co_fail(CO_E_USAGE, "cuda: a queue and the fence that it follows are not of one "
+                                   "capture");
+    queue->capture = first->capture;
+    queue->branch = first->branch;
+    first->branch = queue;
+    return CO_OK;
 }
 
 co_status cuda_follow(co_queue *queue, const co_fence *base)
@@ -211,7 +225,7 @@ co_status cuda_follow(co_queue *queue, const co_fence *base)
     const cuda_device *device = queue_device(queue);
     CUresult result;
 
-    CO_TRY(queue_refuse_in_capture(queue));
+    CO_TRY(queue_join((cuda_queue *)queue, (const cuda_fence *)base));
     CO_TRY(cuda_enter(device));
     result = device->cu->cuStreamWaitEvent(((cuda_queue *)queue)->stream,
                                            ((const cuda_fence *)base)->event, 0);
@@ -225,6 +239,8 @@ co_status cuda_reached(bool *out, const co_fence *base)
     co_status failed;
     CUresult result;
 
+    if (((const cuda_fence *)base)->capture)
+        return co_fail(CO_E_USAGE, "cuda: a fence of a capture is reached nowhere");
     CO_TRY(cuda_enter(device));
     result = device->cu->cuEventQuery(((const cuda_fence *)base)->event);
     *out = result == CUDA_SUCCESS;
@@ -259,32 +275,55 @@ static co_status queue_keep_graph(co_capture **out, co_device *device, CUgraph g
     return CO_OK;
 }
 
-co_status cuda_capture_create(co_capture **out, co_queue *base, co_status (*body)(void *arg),
-                              void *arg)
+static co_status queue_begin_capture(cuda_queue *queue)
 {
-    const cuda_device *device = queue_device(base);
-    cuda_queue *queue = (cuda_queue *)base;
-    CUgraph graph = NULL;
+    cuda_device *device = queue_device(&queue->base);
     CUresult result;
-    co_status st;
 
+    if (device->capturing)
+        return co_fail(CO_E_USAGE, "cuda: GPU %d has one capture at a time", device->index);
     CO_TRY(cuda_enter(device));
     result = device->cu->cuStreamBeginCapture(queue->stream, CU_STREAM_CAPTURE_MODE_RELAXED);
     if (result != CUDA_SUCCESS)
         return cuda_fail(result, "the capture of a stream");
-    queue->capturing = true;
+    device->capturing = queue;
+    queue->capture = ++device->captures;
     *queue->why = 0;
-    st = body(arg);
-    queue->capturing = false;
-    result = device->cu->cuStreamEndCapture(queue->stream, &graph);
-    if (st == CO_OK && *queue->why)
-        st = co_fail(queue->failed, "%s", queue->why);
-    if (st == CO_OK && result != CUDA_SUCCESS)
-        st = cuda_fail(result, "the capture of a stream");
+    return CO_OK;
+}
+
+/* `st`: what the body has returned. *out: also with a failure, for the caller to destroy. */
+static co_status queue_end_capture(CUgraph *out, cuda_queue *queue, co_status st)
+{
+    cuda_device *device = queue_device(&queue->base);
+    const CUresult result = device->cu->cuStreamEndCapture(queue->stream, out);
+
+    device->capturing = NULL;
+    for (cuda_queue *q = queue, *next; q; q = next) {
+        next = q->branch;
+        q->branch = NULL;
+        q->capture = 0;
+    }
+    if (st != CO_OK)
+        return st;
+    if (*queue->why)
+        return co_fail(queue->failed, "%s", queue->why);
+    return result == CUDA_SUCCESS ? CO_OK : cuda_fail(result, "the capture of a stream");
+}
+
+co_status cuda_capture_create(co_capture **out, co_queue *base, co_status (*body)(void *arg),
+                              void *arg)
+{
+    cuda_queue *queue = (cuda_queue *)base;
+    CUgraph graph = NULL;
+    co_status st;
+
+    CO_TRY(queue_begin_capture(queue));
+    st = queue_end_capture(&graph, queue, body(arg));
     if (st == CO_OK)
         st = queue_keep_graph(out, base->device, graph);
     if (graph)
-        (void)device->cu->cuGraphDestroy(graph);
+        (void)queue_device(base)->cu->cuGraphDestroy(graph);
     return st;
 }
 

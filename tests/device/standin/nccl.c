@@ -38,10 +38,14 @@ struct ncclComm {
     region *shared;
     int rank, ranks;
     bool leaving;
-    int asked;        /* times since the last operation */
-    _Atomic int jobs; /* given and not ended */
+    int asked;           /* times since the last operation */
+    _Atomic int jobs;    /* given and not ended, but for those of graphs */
+    _Atomic int running; /* of all */
     _Atomic bool aborted;
+    struct ncclComm *next; /* of all: graphs have them until the process ends */
 };
+
+static _Atomic(struct ncclComm *) all_comms;
 
 /* ---- the library, and communicators ---- */
 
@@ -101,6 +105,7 @@ STANDIN_EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, n
     comm->shared = shared;
     comm->rank = rank;
     comm->ranks = ranks;
+    comm->next = atomic_exchange(&all_comms, comm);
     atomic_fetch_add(&comm->shared->joined, 1);
     *out = comm;
     return ncclInProgress;
@@ -128,8 +133,8 @@ STANDIN_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
     if (!comm->leaving)
         return ncclInvalidUsage;
+    atomic_store(&comm->aborted, true);
     munmap(comm->shared, sizeof(region));
-    free(comm);
     return ncclSuccess;
 }
 
@@ -137,12 +142,11 @@ STANDIN_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm)
 STANDIN_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     atomic_store(&comm->aborted, true);
-    for (int i = 0; atomic_load(&comm->jobs) && i < ABORT_WAIT; i++)
+    for (int i = 0; atomic_load(&comm->running) && i < ABORT_WAIT; i++)
         co_clock_sleep_us(POLL_US);
-    if (atomic_load(&comm->jobs))
+    if (atomic_load(&comm->running))
         return ncclSystemError;
     munmap(comm->shared, sizeof(region));
-    free(comm);
     return ncclSuccess;
 }
 
@@ -225,6 +229,7 @@ typedef struct operation {
 
 typedef struct job {
     struct ncclComm *comm;
+    bool in_graph;
     size_t n;
     operation op[];
 } job;
@@ -351,12 +356,17 @@ static co_status run(void *what, mock_memory *memory)
     job *j = what;
     const operation *o = j->op;
 
-    if (o->kind == SEND || o->kind == RECV)
+    atomic_fetch_add(&j->comm->running, 1);
+    if (atomic_load(&j->comm->aborted))
+        ; /* what it exchanges by may be gone */
+    else if (o->kind == SEND || o->kind == RECV)
         run_messages(j->comm, j, memory);
     else
         run_collective(j->comm, o, mock_memory_reach(memory, o->in),
                        mock_memory_reach(memory, o->out));
-    atomic_fetch_sub(&j->comm->jobs, 1);
+    atomic_fetch_sub(&j->comm->running, 1);
+    if (!j->in_graph)
+        atomic_fetch_sub(&j->comm->jobs, 1);
     return CO_OK;
 }
 
@@ -418,8 +428,10 @@ STANDIN_EXPORT ncclResult_t ncclGroupEnd(void)
         return ncclSystemError;
     j->comm = group.comm;
     j->n = group.n;
+    j->in_graph = ((const mock_queue *)group.queue)->capture != NULL;
     memcpy(j->op, group.op, group.n * sizeof(operation));
-    atomic_fetch_add(&group.comm->jobs, 1);
+    if (!j->in_graph)
+        atomic_fetch_add(&group.comm->jobs, 1);
     group.comm->asked = 0;
     st = mock_enqueue(group.queue, run, j, bytes);
     free(j);

@@ -20,6 +20,8 @@
 #define STANDIN_LOSE    "STANDIN_LOSE"    /* a file: which process removes it loses its GPU */
 #define STANDIN_AT      "STANDIN_AT"      /* by which of its kernels, from 1 */
 
+#define STANDIN_GRAPHS "STANDIN_GRAPHS" /* a file, to which each launch of a graph adds a byte */
+
 /* The device of the context that is the calling thread's. NULL: it has none. */
 co_device *standin_device(void);
 CUresult standin_result(co_status st);

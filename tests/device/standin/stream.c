@@ -1,6 +1,8 @@
 /* stream.c - streams, events and graphs of the stand-in: queues, fences and captures of the mock.
  */
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "standin/standin.h"
 #include "waits.h"
@@ -22,6 +24,11 @@ static co_fence *fence_of(CUevent event)
 static bool is_capturing(CUstream stream)
 {
     return ((const mock_queue *)queue_of(stream))->capture != NULL;
+}
+
+static bool is_branch(CUstream stream)
+{
+    return ((const mock_queue *)queue_of(stream))->branch != 0;
 }
 
 /* ---- streams ---- */
@@ -160,11 +167,15 @@ STANDIN_EXPORT CUresult CUDAAPI cuStreamEndCapture(CUstream stream, CUgraph *out
 {
     struct CUgraph_st *graph = malloc(sizeof(*graph));
 
-    if (!graph || !is_capturing(stream)) {
+    if (!graph || !is_capturing(stream) || is_branch(stream)) {
         free(graph);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    *graph = (struct CUgraph_st){mock_capture_end(queue_of(stream)), 1};
+    *graph = (struct CUgraph_st){.uses = 1};
+    if (mock_capture_end(&graph->capture, queue_of(stream)) != CO_OK) {
+        free(graph);
+        return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    }
     *out = graph;
     return CUDA_SUCCESS;
 }
@@ -184,10 +195,23 @@ STANDIN_EXPORT CUresult CUDAAPI cuGraphDestroy(CUgraph graph)
     return give_up(graph);
 }
 
+static void count_launch(void)
+{
+    const char *path = getenv(STANDIN_GRAPHS);
+    const int file = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+
+    if (file < 0)
+        return;
+    if (write(file, "+", 1) != 1)
+        abort();
+    close(file);
+}
+
 STANDIN_EXPORT CUresult CUDAAPI cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
     const struct CUgraph_st *graph = (const struct CUgraph_st *)(const void *)exec;
 
+    count_launch();
     return standin_result(co_capture_replay(graph->capture, queue_of(stream)));
 }
 
