@@ -143,9 +143,7 @@ static co_status comm_check(const co_comm *comm, const co_coll_args *args)
                                       : comm_check_buffers(comm, args);
 }
 
-/* Make the communicator dead after a failure, except CO_E_USAGE, which the transport never saw.
-   Ranks that fail at the same time all return the first cause. */
-static co_status comm_settle(co_comm *comm, co_status st)
+co_status co_comm_settle(co_comm *comm, co_status st)
 {
     co_status first;
 
@@ -198,7 +196,7 @@ void co_comm_buffer_bytes(size_t *in, size_t *out, const co_comm *comm, const co
 
 co_status co_comm_post_now(co_request **request, co_comm *comm, const co_coll_args *args)
 {
-    CO_TRY(comm_settle(comm, comm->ops->post(request, comm, args)));
+    CO_TRY(co_comm_settle(comm, comm->ops->post(request, comm, args)));
     co_watch_post(comm, *request, args);
     comm->bytes_sent += comm_contribution(comm, args);
     return CO_OK;
@@ -214,14 +212,15 @@ co_status co_comm_post(co_request **request, co_comm *comm, const co_coll_args *
 {
     *request = NULL;
     CO_TRY(comm_check(comm, args));
+    CO_TRY(co_nccl_check_captured(comm, args));
     if (comm_is_staged(comm, args) && !co_nccl_takes(comm, args))
-        return comm_settle(comm, co_staged_post(request, comm, args));
+        return co_comm_settle(comm, co_staged_post(request, comm, args));
     if (comm->staged)
         CO_TRY(co_staged_flush(comm));
     if (!co_nccl_takes(comm, args))
         return co_comm_post_now(request, comm, args);
     comm->bytes_sent += comm_contribution(comm, args);
-    return comm_settle(comm, co_nccl_post(request, comm, args));
+    return co_comm_settle(comm, co_nccl_post(request, comm, args));
 }
 
 co_status co_comm_run(co_comm *comm, const co_coll_args *args)
@@ -230,11 +229,12 @@ co_status co_comm_run(co_comm *comm, const co_coll_args *args)
     co_status st;
 
     CO_TRY(comm_check(comm, args));
+    CO_TRY(co_nccl_check_captured(comm, args));
     if (comm->staged)
         CO_TRY(co_staged_flush(comm));
     if (comm->ops->run && !comm->observer) {
         comm->bytes_sent += comm_contribution(comm, args);
-        return comm_settle(comm, comm->ops->run(comm, args));
+        return co_comm_settle(comm, comm->ops->run(comm, args));
     }
     CO_TRY(co_comm_post_now(&request, comm, args));
     st = co_request_wait(request);
@@ -262,11 +262,11 @@ co_status co_comm_enqueue_run(co_comm *comm, const co_coll_args *args)
 
 co_status co_comm_progress(co_comm *comm)
 {
-    CO_TRY(comm_settle(comm, comm->ops->progress(comm)));
+    CO_TRY(co_comm_settle(comm, comm->ops->progress(comm)));
     if (comm->staged)
-        CO_TRY(comm_settle(comm, co_staged_advance(comm)));
+        CO_TRY(co_comm_settle(comm, co_staged_advance(comm)));
     if (comm->nccl)
-        CO_TRY(comm_settle(comm, co_nccl_advance(comm)));
+        CO_TRY(co_comm_settle(comm, co_nccl_advance(comm)));
     if (comm->observer)
         co_watch_progressed(comm->observer);
     return CO_OK;
@@ -281,7 +281,7 @@ co_status co_comm_split(co_comm **out, co_comm *comm, int color, int key)
         return co_fail(CO_E_USAGE, "split: color %d; give 0 or more, or -1 for none", color);
     if (comm->staged)
         CO_TRY(co_staged_flush(comm));
-    CO_TRY(comm_settle(comm, comm->ops->split(out, comm, color, key)));
+    CO_TRY(co_comm_settle(comm, comm->ops->split(out, comm, color, key)));
     if (!*out)
         return CO_OK;
     (*out)->watch = comm->watch;
@@ -310,7 +310,7 @@ co_status co_comm_window_create(void **base, co_comm *comm, size_t bytes)
     if (comm->staged)
         CO_TRY(co_staged_flush(comm));
     st = comm->ops->window(base, comm, bytes);
-    return st == CO_E_UNSUPPORTED ? st : comm_settle(comm, st);
+    return st == CO_E_UNSUPPORTED ? st : co_comm_settle(comm, st);
 }
 
 void co_comm_window_destroy(co_comm *comm, void *base, size_t bytes)

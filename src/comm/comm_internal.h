@@ -73,6 +73,9 @@ void co_comm_list_rank(char *out, size_t size, int *n, int rank);
 
 /* Size of an operation's input and output in this rank's memory. */
 void co_comm_buffer_bytes(size_t *in, size_t *out, const co_comm *comm, const co_coll_args *args);
+/* Make the communicator dead after a failure, except CO_E_USAGE, which the transport never saw.
+   Ranks that fail at the same time all return the first cause. */
+co_status co_comm_settle(co_comm *comm, co_status st);
 /* Start an operation whose arguments have been checked, without waiting for staged ones. */
 co_status co_comm_post_now(co_request **request, co_comm *comm, const co_coll_args *args);
 /* Check arguments and start an operation. */

@@ -29,6 +29,7 @@ typedef struct nccl_request {
     const float *part[CO_TREE_MAX_PARTS];
     co_fence *ready, *done; /* owned: input is there; output is */
     co_queue *queue;        /* borrowed; that `ready` was recorded in */
+    bool captured;
     struct nccl_request *next;
 } nccl_request;
 
@@ -84,12 +85,30 @@ static void nccl_give_request(nccl_request *r)
 {
     co_nccl *n = r->base.comm->nccl;
 
-    if (n) {
+    if (n && r->captured && n->capturing) {
+        r->next = n->captured;
+        n->captured = r;
+    } else if (n && !r->captured) {
         r->next = n->spare;
         n->spare = r;
     } else {
         nccl_free_request(r);
     }
+}
+
+static void nccl_free_list(nccl_request **list)
+{
+    while (*list) {
+        nccl_request *r = *list;
+
+        *list = r->next;
+        nccl_free_request(r);
+    }
+}
+
+void co_nccl_drop_captured(co_nccl *n)
+{
+    nccl_free_list(&n->captured);
 }
 
 /* ---- NCCL's side ---- */
@@ -152,12 +171,20 @@ static co_status nccl_give_plain(co_comm *comm, const co_coll_args *args)
 bool co_nccl_takes(const co_comm *comm, const co_coll_args *args)
 {
     if (!comm->nccl || !args->queue || co_queue_device(args->queue) != comm->nccl->device ||
-        args->count == 0)
+        (args->count == 0 && !comm->nccl->capturing))
         return false;
     if (args->coll == CO_COLL_TREE)
         return args->dtype == CO_F32;
     return args->coll == CO_COLL_BCAST || args->coll == CO_COLL_ALLREDUCE ||
            args->coll == CO_COLL_REDUCE_SCATTER || args->coll == CO_COLL_ALLGATHER;
+}
+
+co_status co_nccl_check_captured(const co_comm *comm, const co_coll_args *args)
+{
+    if (!comm->nccl || !comm->nccl->capturing || co_nccl_takes(comm, args))
+        return CO_OK;
+    return co_fail(CO_E_USAGE, "%s: a captured step has operations of NCCL alone",
+                   co_comm_coll_name(args->coll));
 }
 
 static co_status nccl_prepare(nccl_request *r, co_comm *comm, const co_coll_args *args)
@@ -182,6 +209,43 @@ static void nccl_push(co_nccl *n, nccl_request *r)
     *end = r;
 }
 
+/* Once all is done that `ready` comes after. */
+static co_status nccl_give(co_comm *comm, nccl_request *r)
+{
+    const co_coll_args *args = &r->base.args;
+    co_nccl *n = comm->nccl;
+
+    CO_TRY(co_queue_follow(n->queue, r->ready));
+    co_watch_queue(comm, args, n->queue, true);
+    if (args->coll == CO_COLL_TREE)
+        CO_TRY(co_nccl_add_up(comm, args, r->part));
+    else if (args->count > 0)
+        CO_TRY(nccl_give_plain(comm, args));
+    co_watch_queue(comm, args, n->queue, false);
+    if (n->capturing)
+        CO_TRY(co_queue_fill(n->queue, n->mark, co_nccl_captured_mark(n->capturing), 1));
+    return co_fence_record(r->done, n->queue);
+}
+
+/* Of a capture: with fences of its own, and without asking other ranks. */
+static co_status nccl_capture(co_request **request, co_comm *comm, const co_coll_args *args)
+{
+    nccl_request *r = NULL;
+    co_status st;
+
+    CO_TRY(nccl_create_request(&r, comm));
+    r->captured = true;
+    st = nccl_prepare(r, comm, args);
+    co_nccl_captured_add(comm->nccl->capturing, args);
+    if (st == CO_OK)
+        st = nccl_give(comm, r);
+    if (st == CO_OK)
+        *request = &r->base;
+    else
+        nccl_give_request(r);
+    return st;
+}
+
 co_status co_nccl_post(co_request **request, co_comm *comm, const co_coll_args *args)
 {
     co_coll_args check = {.coll = CO_COLL_ALLGATHER, .dtype = CO_U8};
@@ -192,6 +256,8 @@ co_status co_nccl_post(co_request **request, co_comm *comm, const co_coll_args *
         CO_TRY(comm->ops->progress(comm));
         return co_fail(CO_E_FAILED, "rank %d: NCCL has been given up", comm->rank);
     }
+    if (comm->nccl->capturing)
+        return nccl_capture(request, comm, args);
     CO_TRY(nccl_take_request(&r, comm));
     st = nccl_prepare(r, comm, args);
     check.in = &r->mine;
@@ -233,14 +299,7 @@ static co_status nccl_give_first(co_comm *comm)
     co_request_destroy(r->check);
     r->check = NULL;
     CO_TRY(nccl_compare(comm, r));
-    CO_TRY(co_queue_follow(n->queue, r->ready));
-    co_watch_queue(comm, &r->base.args, n->queue, true);
-    if (r->base.args.coll == CO_COLL_TREE)
-        CO_TRY(co_nccl_add_up(comm, &r->base.args, r->part));
-    else
-        CO_TRY(nccl_give_plain(comm, &r->base.args));
-    co_watch_queue(comm, &r->base.args, n->queue, false);
-    return co_fence_record(r->done, n->queue);
+    return nccl_give(comm, r);
 }
 
 co_status co_nccl_advance(co_comm *comm)
@@ -353,13 +412,10 @@ void co_nccl_close(co_comm *comm)
         cuda_nccl_destroy(n->link);
     else
         co_nccl_abort(comm);
-    while (n->spare) {
-        nccl_request *r = n->spare;
-
-        n->spare = r->next;
-        nccl_free_request(r);
-    }
+    nccl_free_list(&n->spare);
+    nccl_free_list(&n->captured);
     co_queue_destroy(n->queue);
+    co_device_free(n->device, n->mark, CO_MEMORY_PINNED);
     co_device_free(n->device, n->room, CO_MEMORY_DEVICE);
     co_free(n);
     comm->nccl = NULL;
@@ -387,6 +443,7 @@ static co_status nccl_share_id(unsigned char id[CUDA_NCCL_ID], co_comm *comm)
 co_status co_nccl_open(co_comm *comm, co_device *device)
 {
     unsigned char id[CUDA_NCCL_ID] = {0};
+    void *mark = NULL;
     co_status st;
 
     CO_TRY(nccl_share_id(id, comm));
@@ -395,6 +452,9 @@ co_status co_nccl_open(co_comm *comm, co_device *device)
         return CO_E_NOMEM;
     comm->nccl->device = device;
     st = co_queue_create(&comm->nccl->queue, device);
+    if (st == CO_OK)
+        st = co_device_alloc(&mark, device, 1, CO_MEMORY_PINNED);
+    comm->nccl->mark = mark;
     if (st == CO_OK)
         st = cuda_nccl_join(&comm->nccl->link, device, id, comm->rank, comm->size);
     if (st == CO_OK)

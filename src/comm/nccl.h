@@ -17,12 +17,16 @@ typedef struct co_nccl co_nccl;
 
 /* Whether this operation is NCCL's; the same on all ranks. */
 bool co_nccl_takes(const co_comm *comm, const co_coll_args *args);
+/* CO_E_USAGE: the operation cannot be part of the capture that is under way. */
+co_status co_nccl_check_captured(const co_comm *comm, const co_coll_args *args);
 co_status co_nccl_post(co_request **request, co_comm *comm, const co_coll_args *args);
 /* After the transport's progress: gives NCCL what all ranks have posted. */
 co_status co_nccl_advance(co_comm *comm);
 /* The communicator is dead: operations under way end. */
 void co_nccl_abort(co_comm *comm);
 void co_nccl_close(co_comm *comm);
+/* "; 1 of the 3 operations ..."; "": no captured step has been replayed. Returns `out`. */
+char *co_nccl_describe_replay(char *out, size_t size, const co_comm *comm);
 /* For requests with `nccl` set. */
 co_status co_nccl_wait(co_request *request);
 co_status co_nccl_test(bool *done, co_request *request);

@@ -15,11 +15,15 @@ static co_status nccl_reserve(co_nccl *n, size_t bytes, uint32_t timeout_ms)
 
     if (bytes <= n->room_bytes)
         return CO_OK;
+    if (n->capturing)
+        return co_fail(CO_E_UNSUPPORTED,
+                       "a sum in tree order that is captured has been done before");
     CO_TRY(co_queue_wait(n->queue, timeout_ms));
     CO_TRY(co_device_alloc(&room, n->device, bytes, CO_MEMORY_DEVICE));
     co_device_free(n->device, n->room, CO_MEMORY_DEVICE);
     n->room = room;
     n->room_bytes = bytes;
+    n->rooms++;
     return CO_OK;
 }
 

@@ -320,6 +320,16 @@ static co_status request_fail_fence(co_comm *comm, co_status st)
     return st;
 }
 
+static co_status request_fence_late(co_comm *comm, const co_fence *fence, uint64_t waited_ns)
+{
+    char more[2 * CO_COMM_DESCRIBE_MAX];
+
+    return co_fail(CO_E_TIMEOUT, "rank %d: the device %s has not done its work after %llu ms%s",
+                   comm->rank, co_device_name(fence->device),
+                   (unsigned long long)(waited_ns / 1000000),
+                   co_nccl_describe_replay(more, sizeof(more), comm));
+}
+
 co_status co_comm_wait_fence(co_comm *comm, const co_fence *fence)
 {
     const uint64_t limit_ns = (uint64_t)comm->timeout_ms * 1000000, start_ns = co_clock_ns();
@@ -335,11 +345,7 @@ co_status co_comm_wait_fence(co_comm *comm, const co_fence *fence)
             return CO_OK;
         CO_TRY(co_comm_progress(comm));
         if (waited_ns >= limit_ns)
-            return request_fail_fence(
-                comm,
-                co_fail(CO_E_TIMEOUT, "rank %d: the device %s has not done its work after %llu ms",
-                        comm->rank, co_device_name(fence->device),
-                        (unsigned long long)(waited_ns / 1000000)));
+            return request_fail_fence(comm, request_fence_late(comm, fence, waited_ns));
         request_back_off(comm, waited_ns);
     }
 }

@@ -309,7 +309,8 @@ bool co_distributed_repeats(const co_distributed *d)
 
     (void)co_strategy_counters(d->strategy, &counters);
     return co_strategy_replicas_in_sync(d->strategy) && !distributed_keeps_gradients(d->strategy) &&
-           !d->strategy->on_host && counters == 0;
+           !d->strategy->on_host && counters == 0 &&
+           (!d->strategy->divided || d->strategy->divided == d->options.comm);
 }
 
 void co_distributed_count_step(co_distributed *d)

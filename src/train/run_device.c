@@ -36,7 +36,7 @@ const co_key co_run_device_keys[] = {
     {"tf32", CO_KEY_BOOL, offsetof(co_run_device, tf32), "false", 0, 0, NULL,
      "products of fp32 on the GPU's tensor cores, which use 10 bits of a factor's mantissa"},
     {"graphs", CO_KEY_BOOL, offsetof(co_run_device, graphs), "true", 0, 0, NULL,
-     "steps of one rank as one CUDA graph for each size of batch; false: kernel after kernel"},
+     "a step as one CUDA graph for each size of batch; false: kernel after kernel"},
     {"exchange", CO_KEY_CHOICE, offsetof(co_run_device, exchange), "auto", 0, 0, run_exchange_names,
      "nccl: between GPUs, each of one rank; host: through the host's memory; auto: nccl if it is "
      "there"},

@@ -2,6 +2,7 @@
 #ifndef CO_TRAIN_TRAINER_INTERNAL_H
 #define CO_TRAIN_TRAINER_INTERNAL_H
 
+#include "comm/captured.h"
 #include "control/rank_control.h"
 #include "profile/profiler.h"
 #include "state/rank_means.h"
@@ -33,11 +34,12 @@ typedef struct trainer_given {
 
 #define TRAINER_SIZES 4 /* of batches, whose work is kept */
 
-/* The work of a step with a batch of `count` samples, 0: none. */
+/* The work of a step with batches of one size. */
 typedef struct trainer_capture {
-    uint64_t count;
-    uint64_t moves, freezes; /* the model's, when it was given */
-    co_capture *capture;     /* owned; NULL: given once, and not kept yet */
+    bool given;                 /* once at least; else this is empty */
+    uint64_t batch;             /* tells sizes apart, on all ranks */
+    uint64_t moves, freezes;    /* the model's, when it was given */
+    co_comm_captured *captured; /* owned; NULL: given, and not kept yet */
 } trainer_capture;
 
 /* Of steps on a device; all zero on the host. */
@@ -157,13 +159,14 @@ co_status trainer_show_epoch(trainer *t);
 /* --- trainer_replay.c --- */
 /* With a device alone; before its loader. */
 co_status trainer_open_replay(trainer *t);
-/* Once the device has done all steps. */
+/* Once the device has done all steps: the captures, before the communicator is closed; the rest. */
+void trainer_drop_captures(trainer *t);
 void trainer_close_replay(trainer *t);
 /* Copy the batch of the next step to the device; what is queued for the step afterwards waits for
    it. */
 co_status trainer_stage(trainer *t, const co_batch *batch);
-/* Queue what `work` queues for the next step, with `count` samples here. */
-co_status trainer_give_work(trainer *t, uint64_t count, co_status (*work)(void *trainer));
+/* Queue what `work` queues for the next step, with this batch. */
+co_status trainer_give_work(trainer *t, const co_batch *batch, co_status (*work)(void *trainer));
 /* Micro-batches of this rank in a step, of all of its shards. */
 uint64_t trainer_parts(const trainer *t);
 /* One of them. */

@@ -179,6 +179,7 @@ co_status trainer_open(trainer *t)
 void trainer_close(trainer *t)
 {
     trainer_close_late(t);
+    trainer_drop_captures(t);
     co_rank_control_close(&t->control);
     while (t->n_sink > 0) {
         co_sink *sink = t->sink[--t->n_sink];

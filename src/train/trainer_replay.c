@@ -6,8 +6,10 @@
  * for each of them. The first step of a size is given as it is: what the device makes when it is
  * first used cannot be part of a capture.
  */
+#include <cohort/data.h>
 #include <cohort/ext/comm.h>
 
+#include "comm/tree.h"
 #include "device/device.h"
 #include "step/distributed.h"
 #include "train/trainer_internal.h"
@@ -22,14 +24,18 @@ co_status trainer_open_replay(trainer *t)
 
 static void replay_drop(trainer_capture *c)
 {
-    co_capture_destroy(c->capture);
+    co_comm_captured_destroy(c->captured);
     *c = (trainer_capture){0};
+}
+
+void trainer_drop_captures(trainer *t)
+{
+    for (int i = 0; i < TRAINER_IN_FLIGHT * TRAINER_SIZES; i++)
+        replay_drop(&t->replay.kept[i]);
 }
 
 void trainer_close_replay(trainer *t)
 {
-    for (int i = 0; i < TRAINER_IN_FLIGHT * TRAINER_SIZES; i++)
-        replay_drop(&t->replay.kept[i]);
     co_fence_destroy(t->replay.copied);
     co_queue_destroy(t->replay.copies);
 }
@@ -48,53 +54,82 @@ co_status trainer_stage(trainer *t, const co_batch *batch)
     return co_queue_follow(t->job->model->store->queue, t->replay.copied);
 }
 
-/* Whether the work of all steps with batches of one size is the same, and the device can keep it.
-   Several ranks wait for each other on the host, and so does one over a transport that stages what
-   is on a device; a profile is of single layers. */
+/* Whether the work of all steps with batches of one size is the same, and the device can keep it;
+   on all ranks, or on none. Ranks that exchange through the host wait for each other there; a
+   profile is of single layers. */
 static bool replay_is_possible(const trainer *t)
 {
     const co_device *device = t->job->model->store->device;
 
     return device && device->ops->capture && t->job->spec.device.graphs && !t->profiler &&
-           co_comm_size(t->comm) == 1 && (t->comm->ops->memory & 1U << CO_MEMORY_DEVICE) &&
-           co_distributed_repeats(t->distributed);
+           co_comm_captures(t->comm) && co_distributed_repeats(t->distributed);
+}
+
+/* The same for batches that all ranks, or shards, divide in the same way. */
+static uint64_t replay_batch(const trainer *t, const co_batch *batch)
+{
+    const int parts = t->shards.tree ? t->shards.tree->leaves : co_comm_size(t->comm);
+    uint64_t hash = batch->global;
+
+    for (int p = 0; p < parts; p++)
+        hash = hash * 1099511628211u + co_sampler_local(t->train.sampler, batch->step, p);
+    return hash;
 }
 
 static bool replay_is_current(const trainer_capture *c, const co_model *model)
 {
-    return c->moves == model->moves && c->freezes == model->freezes;
+    return c->moves == model->moves && c->freezes == model->freezes &&
+           (!c->captured || co_comm_captured_is_current(c->captured));
 }
 
-/* The capture for batches of `count` at the step's place; where there are more sizes than room, in
-   place of another. */
-static trainer_capture *replay_find(trainer *t, uint64_t count)
+/* The capture for such batches at the step's place; where there are more than room, in place of
+   another. */
+static trainer_capture *replay_find(trainer *t, uint64_t batch)
 {
     trainer_capture *kept = &t->replay.kept[t->given % TRAINER_IN_FLIGHT * TRAINER_SIZES];
 
     for (int i = 0; i < TRAINER_SIZES; i++)
-        if (kept[i].count == count || kept[i].count == 0)
+        if (!kept[i].given || kept[i].batch == batch)
             return &kept[i];
-    return &kept[count % TRAINER_SIZES];
+    return &kept[batch % TRAINER_SIZES];
 }
 
-co_status trainer_give_work(trainer *t, uint64_t count, co_status (*work)(void *trainer))
+/* The work as it is, which a later step can capture: on this rank, now or before. */
+static co_status replay_give_plainly(trainer *t, trainer_capture *c, uint64_t batch,
+                                     co_status (*work)(void *trainer))
 {
     const co_model *model = t->job->model;
-    co_queue *queue = model->store->queue;
+
+    replay_drop(c);
+    CO_TRY(work(t));
+    *c = (trainer_capture){
+        .given = true, .batch = batch, .moves = model->moves, .freezes = model->freezes};
+    return CO_OK;
+}
+
+co_status trainer_give_work(trainer *t, const co_batch *batch, co_status (*work)(void *trainer))
+{
+    co_queue *queue = t->job->model->store->queue;
+    co_comm_give give = CO_GIVE_PLAINLY;
+    uint64_t number;
     trainer_capture *c;
 
-    if (count == 0 || !replay_is_possible(t))
+    if (!replay_is_possible(t))
         return work(t);
-    c = replay_find(t, count);
-    if (c->count != count || !replay_is_current(c, model)) {
-        replay_drop(c);
-        CO_TRY(work(t));
-        *c = (trainer_capture){.count = count, .moves = model->moves, .freezes = model->freezes};
-        return CO_OK;
-    }
-    if (c->capture)
+    number = replay_batch(t, batch);
+    c = replay_find(t, number);
+    if (c->given && c->batch == number && replay_is_current(c, t->job->model))
+        give = c->captured ? CO_GIVE_REPLAY : CO_GIVE_CAPTURE;
+    CO_TRY(co_comm_agree(&give, t->comm, t->given + 1, number,
+                         give == CO_GIVE_REPLAY ? c->captured : NULL));
+    if (give == CO_GIVE_PLAINLY)
+        return replay_give_plainly(t, c, number, work);
+    if (give == CO_GIVE_CAPTURE) {
+        co_comm_captured_destroy(c->captured);
+        c->captured = NULL;
+        CO_TRY(co_comm_capture(&c->captured, t->comm, queue, work, t));
+    } else {
         co_distributed_count_step(t->distributed);
-    else
-        CO_TRY(co_capture_create(&c->capture, queue, work, t));
-    return co_capture_replay(c->capture, queue);
+    }
+    return co_comm_replay(c->captured, queue);
 }

@@ -219,7 +219,7 @@ static co_status step_give(trainer *t)
         co_distributed_want_norm(t->distributed);
     if (step_is_late(t))
         CO_TRY(trainer_stage(t, &g->batch));
-    CO_TRY(trainer_give_work(t, g->batch.count, step_work));
+    CO_TRY(trainer_give_work(t, &g->batch, step_work));
     CO_TRY(co_distributed_queue_norm(t->distributed));
     if (step_is_late(t))
         CO_TRY(co_values_late_queue(&g->found, store));

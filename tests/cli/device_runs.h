@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/program.h"
 
@@ -69,7 +70,8 @@ static bool real; /* the machine's own GPU */
 static inline const program_result *device_run_with(const char *path, const char *gpus,
                                                     const char *line)
 {
-    const program_options options = {.before = {"env", path, "XDG_CACHE_HOME=/dev/null", gpus}};
+    const program_options options = {
+        .before = {"env", path, "XDG_CACHE_HOME=/dev/null", "STANDIN_GRAPHS=launches", gpus}};
     const char *args[PROGRAM_MAX_ARGS] = {NULL};
     static char words[1024];
     char *rest = NULL;
@@ -81,6 +83,16 @@ static inline const program_result *device_run_with(const char *path, const char
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         args[n++] = word;
     return program_run(args, &options);
+}
+
+/* Graphs that all ranks launched since the last call. */
+static inline long device_graphs(void)
+{
+    struct stat file;
+    const long n = stat("launches", &file) == 0 ? (long)file.st_size : 0;
+
+    (void)remove("launches");
+    return n;
 }
 
 static inline const program_result *device_run(const char *gpus, const char *line)

@@ -53,11 +53,66 @@ static void device_ranks_exchange_by_nccl_or_through_the_host(void **state)
     program_remove("one");
 }
 
-/* One rank of which each step is a graph, two that share a GPU, four on two of them. */
+/* Each rank launches as many graphs; the last batch of an epoch is smaller, and one rank of three
+   has none of it. */
+static void device_graph_of_a_step_has_its_bits_over_ranks(void **state)
+{
+    static const struct {
+        const char *options;
+        long graphs; /* of all ranks, at least */
+    } run[] = {{"-n 2 -s epochs=3", 16},
+               {"-n 2 -s batch=20 -s epochs=6", 20},
+               {"-n 3 -s batch=23 -s epochs=5", 24},
+               {"-n 2 -s strategy.update=zero", 8}};
+    char line[256], first[65], second[65];
+
+    (void)state;
+    (void)device_graphs();
+    for (size_t i = 0; i < sizeof(run) / sizeof(run[0]); i++) {
+        snprintf(line, sizeof(line), "train small.yaml %s -s device=cuda --run-dir one",
+                 run[i].options);
+        check_used(device_run("STANDIN_GPUS=3", line));
+        assert_true(device_graphs() >= run[i].graphs);
+        program_weights(first, "one");
+        program_remove("one");
+        snprintf(line, sizeof(line),
+                 "train small.yaml %s -s device.name=cuda -s device.graphs=false --run-dir one",
+                 run[i].options);
+        check_used(device_run("STANDIN_GPUS=3", line));
+        assert_int_equal(device_graphs(), 0);
+        program_weights(second, "one");
+        program_remove("one");
+        assert_string_equal(first, second);
+    }
+}
+
+/* In the middle of an epoch, with as many ranks. */
+static void device_ranks_resumed_have_the_bits_of_one_run(void **state)
+{
+    const char *rest = "train --resume --quiet -n 2 -s max_steps=0 --run-dir parts";
+    char first[65], second[65];
+
+    (void)state;
+    check_used(device_run("STANDIN_GPUS=2", "train small.yaml -n 2 -s epochs=3 -s device=cuda "
+                                            "--run-dir whole"));
+    check_used(device_run("STANDIN_GPUS=2", "train small.yaml -n 2 -s epochs=3 -s device=cuda "
+                                            "-s max_steps=7 --run-dir parts"));
+    program_assert_success(device_run("STANDIN_GPUS=2", rest));
+    program_weights(first, "whole");
+    program_weights(second, "parts");
+    assert_string_equal(first, second);
+    program_remove("whole");
+    program_remove("parts");
+}
+
+/* Ranks with a GPU each, of which each step is a graph, and ranks that share GPUs. */
 static void device_shards_have_the_bits_of_any_ranks(void **state)
 {
-    static const char *const run[][2] = {
-        {"STANDIN_GPUS=1", "1"}, {"STANDIN_GPUS=1", "2"}, {"STANDIN_GPUS=2", "4"}};
+    static const char *const run[][2] = {{"STANDIN_GPUS=1", "1"},
+                                         {"STANDIN_GPUS=2", "2"},
+                                         {"STANDIN_GPUS=4", "4"},
+                                         {"STANDIN_GPUS=1", "2"},
+                                         {"STANDIN_GPUS=2", "4"}};
     char line[256], first[65], other[65];
 
     (void)state;
@@ -144,6 +199,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_of_each_rank_trains_as_one),
         cmocka_unit_test(device_ranks_exchange_by_nccl_or_through_the_host),
+        cmocka_unit_test(device_graph_of_a_step_has_its_bits_over_ranks),
+        cmocka_unit_test(device_ranks_resumed_have_the_bits_of_one_run),
         cmocka_unit_test(device_shards_have_the_bits_of_any_ranks),
         cmocka_unit_test(device_batch_statistics_over_ranks_agree_with_cpu),
         cmocka_unit_test(device_strategies_that_send_less_agree_with_cpu),
