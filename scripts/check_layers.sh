@@ -19,7 +19,7 @@ optim: kernels tensor device core
 comm: device core
 launch: comm core
 strategy: comm tensor device core
-image: core
+image: kernels core
 text: core
 data: image text fetch checkpoint device tensor core
 checkpoint: tensor core

@@ -41,6 +41,10 @@ const char *co_dataset_class_name(const co_dataset *dataset, int32_t label);
 co_status co_sampler_fits(const co_sampler *sampler, const co_dataset *dataset, int rank,
                           int parts);
 
+/* As co_loader_create, for who has the images elsewhere: of each sample its index and label are
+   there, and `input` has no data. Takes options without threads. */
+co_status co_loader_create_labels(co_loader **out, const co_loader_options *options);
+
 /* Called on a reader thread after it has read some samples: when it began, and how many. */
 typedef struct co_loader_observer {
     void (*read)(void *arg, int reader, uint64_t begin_ns, uint64_t samples);

@@ -123,6 +123,8 @@ static co_status loader_read_one(co_loader *l, loader_slot *slot, uint64_t k,
     if (!co_dataset_has_images(l->dataset))
         return loader_read_fields(l, slot, k, scratch);
     CO_TRY(co_dataset_take_label((int32_t *)slot->data[1] + k, l->dataset, slot->sample[k]));
+    if (l->labels)
+        return CO_OK;
     st = loader_draw(l, slot, k, slot->sample[k], scratch);
     if (st != CO_E_DATA)
         return st;

@@ -34,8 +34,8 @@ static co_status loader_make_slots(co_loader *l)
     if (!l->slot)
         return CO_E_NOMEM;
     for (size_t i = 0; i < l->n_slot; i++)
-        CO_TRY(loader_slot_make(&l->slot[i], l->dataset, most, device));
-    l->stream = most * l->sample_size > LOADER_STREAM / sizeof(float) / l->n_slot;
+        CO_TRY(loader_slot_make(&l->slot[i], l->dataset, most, l->labels, device));
+    l->stream = most * l->sample_size * l->n_slot > LOADER_STREAM / sizeof(float);
     l->scratch.stream = l->stream;
     return CO_OK;
 }
@@ -86,17 +86,16 @@ static co_status loader_check(const co_loader_options *o)
 
 CO_SIZED_END(co_loader_options, queue);
 
-co_status co_loader_create_sized(co_loader **out, const co_loader_options *given, size_t size)
+static co_status loader_create(co_loader **out, const co_loader_options *options, bool labels)
 {
-    co_loader_options o, *options = &o;
     co_loader *l;
     co_status st;
 
-    CO_TRY(CO_SIZED_READ(&o, given, size, co_loader_options));
     CO_TRY(loader_check(options));
     l = co_calloc(1, sizeof(*l));
     if (!l)
         return CO_E_NOMEM;
+    l->labels = labels;
     l->dataset = options->dataset;
     l->sampler = options->sampler;
     l->queue = options->queue;
@@ -124,6 +123,19 @@ co_status co_loader_create_sized(co_loader **out, const co_loader_options *given
     }
     *out = l;
     return CO_OK;
+}
+
+co_status co_loader_create_sized(co_loader **out, const co_loader_options *given, size_t size)
+{
+    co_loader_options options;
+
+    CO_TRY(CO_SIZED_READ(&options, given, size, co_loader_options));
+    return loader_create(out, &options, false);
+}
+
+co_status co_loader_create_labels(co_loader **out, const co_loader_options *options)
+{
+    return loader_create(out, options, true);
 }
 
 static void loader_stop(co_loader *l)

@@ -29,6 +29,7 @@ struct co_loader {
     uint64_t seed;
     size_t sample_size; /* floats */
     bool skip_bad, stream;
+    bool labels; /* alone: no image is read */
     double wait_seconds;
     uint64_t bad; /* bad samples of batches that were handed out */
     int warned;

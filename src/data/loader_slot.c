@@ -18,7 +18,7 @@ static void *slot_take(co_device *device, uint64_t count, size_t size)
     return block;
 }
 
-co_status loader_slot_make(loader_slot *slot, const co_dataset *dataset, uint64_t most,
+co_status loader_slot_make(loader_slot *slot, const co_dataset *dataset, uint64_t most, bool labels,
                            co_device *device)
 {
     const co_field *field = co_dataset_fields(dataset);
@@ -30,10 +30,12 @@ co_status loader_slot_make(loader_slot *slot, const co_dataset *dataset, uint64_
         const size_t sample =
             (size_t)co_shape_count(&field[k].shape) * co_dtype_size(field[k].dtype);
 
+        slot->batch.field[k] = field[k];
+        if (labels && k == 0)
+            continue;
         slot->data[k] = slot_take(device, most, sample);
         if (!slot->data[k])
             return CO_E_NOMEM;
-        slot->batch.field[k] = field[k];
         slot->batch.field[k].data = slot->data[k];
     }
     return co_fence_create(&slot->fence, device);

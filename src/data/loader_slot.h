@@ -24,8 +24,8 @@ typedef struct loader_slot {
 } loader_slot;
 
 /* Allocate room for `most` samples, in memory from which `device` copies, and point slot->batch at
-   it. Call loader_slot_free after a failure, too. */
-co_status loader_slot_make(loader_slot *slot, const co_dataset *dataset, uint64_t most,
+   it; with `labels` none for the first field. Call loader_slot_free after a failure, too. */
+co_status loader_slot_make(loader_slot *slot, const co_dataset *dataset, uint64_t most, bool labels,
                            co_device *device);
 void loader_slot_free(loader_slot *slot, co_device *device);
 

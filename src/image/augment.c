@@ -79,10 +79,32 @@ co_status co_augment_check(const co_augment *augment, const co_shape *shape)
     return CO_OK;
 }
 
+static uint32_t augment_stream(size_t i)
+{
+    return CO_RNG_AUGMENT | (uint32_t)i << 8;
+}
+
 static co_rng augment_rng(const co_augment_place *place, size_t i)
 {
-    return (co_rng){place->seed, CO_RNG_AUGMENT | (uint32_t)i << 8, place->epoch,
-                    (uint32_t)place->sample};
+    return (co_rng){place->seed, augment_stream(i), place->epoch, (uint32_t)place->sample};
+}
+
+_Static_assert(AUGMENT_MAX <= CO_IMAGES_MAX_STEPS, "a device has room for all augmentations");
+
+bool co_augment_describe(co_images_recipe *out, const char **name, const co_augment *augment)
+{
+    out->steps = (int32_t)augment->n;
+    out->floats = (int32_t)(augment->n_box + augment->n_bytes);
+    for (size_t i = 0; i < augment->n; i++) {
+        const struct co_augment_one *one = &augment->one[i];
+
+        *name = one->ops->name;
+        if (!one->ops->describe)
+            return false;
+        one->ops->describe(one->self, &out->step[i]);
+        out->step[i].stream = augment_stream(i);
+    }
+    return true;
 }
 
 void co_augment_box(const co_augment *augment, co_image_box *out, int64_t height, int64_t width,

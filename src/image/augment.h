@@ -10,6 +10,7 @@
 #include "core/plugin.h"
 #include "core/rng.h"
 #include "image/image.h"
+#include "kernels/images/places.h"
 
 typedef struct co_augment_ops {
     const char *name;
@@ -29,6 +30,8 @@ typedef struct co_augment_ops {
     bool (*mirrors)(const void *self, const co_rng *rng);
     /** In place: normalised floats (C, H, W). Comes after those of bytes. */
     void (*floats)(const void *self, float *inout, const co_shape *shape, const co_rng *rng);
+    /** Its kind and keys, for a device to do the same (ext/images.h). NULL: only the host can. */
+    void (*describe)(const void *self, co_images_step *out);
 } co_augment_ops;
 
 extern const co_augment_ops co_augment_random_resized_crop;
@@ -62,6 +65,9 @@ co_status co_augment_read(co_augment *out, const co_value *value, co_config *con
 /* CO_E_USAGE unless all of them support samples of this shape. */
 co_status co_augment_check(const co_augment *augment, const co_shape *shape);
 
+/* All of them for a device; false: *name has no description. */
+bool co_augment_describe(co_images_recipe *out, const char **name, const co_augment *augment);
+
 /* Choose the box of an image; only if n_box is not 0. */
 void co_augment_box(const co_augment *augment, co_image_box *out, int64_t height, int64_t width,
                     const co_augment_place *place);
@@ -73,11 +79,5 @@ const uint8_t *co_augment_bytes(const co_augment *augment, const uint8_t *in, ui
                                 const co_shape *shape, const co_augment_place *place, size_t skip);
 void co_augment_floats(const co_augment *augment, float *inout, const co_shape *shape,
                        const co_augment_place *place);
-
-/* A random word mapped to 0 .. n - 1. */
-static inline int64_t co_augment_below(uint32_t word, int64_t n)
-{
-    return (int64_t)(((uint64_t)word * (uint64_t)n) >> 32);
-}
 
 #endif

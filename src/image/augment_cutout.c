@@ -14,15 +14,6 @@ static const co_key cutout_keys[] = {
     CO_KEYS_END,
 };
 
-/* The part of a side of n pixels that a square with its centre at `centre` covers. */
-static void cutout_span(int64_t span[2], int64_t centre, int64_t size, int64_t n)
-{
-    span[0] = centre - size / 2;
-    span[1] = span[0] + size < n ? span[0] + size : n;
-    if (span[0] < 0)
-        span[0] = 0;
-}
-
 static void cutout_floats(const void *self, float *inout, const co_shape *shape, const co_rng *rng)
 {
     const cutout *cut = self;
@@ -33,13 +24,21 @@ static void cutout_floats(const void *self, float *inout, const co_shape *shape,
         uint32_t word[4];
 
         co_rng_block(word, rng, (uint32_t)k);
-        cutout_span(row, co_augment_below(word[0], height), cut->size, height);
-        cutout_span(column, co_augment_below(word[1], width), cut->size, width);
+        co_cutout_span(row, co_augment_below(word[0], height), cut->size, height);
+        co_cutout_span(column, co_augment_below(word[1], width), cut->size, width);
         for (int64_t c = 0; c < shape->dim[0]; c++)
             for (int64_t y = row[0]; y < row[1]; y++)
                 for (int64_t x = column[0]; x < column[1]; x++)
                     inout[(c * height + y) * width + x] = 0;
     }
+}
+
+static void cutout_describe(const void *self, co_images_step *out)
+{
+    const cutout *cut = self;
+
+    *out =
+        (co_images_step){.kind = CO_IMAGES_CUTOUT, .n = {(int32_t)cut->size, (int32_t)cut->holes}};
 }
 
 const co_augment_ops co_augment_cutout = {
@@ -48,4 +47,5 @@ const co_augment_ops co_augment_cutout = {
     .keys = cutout_keys,
     .self_size = sizeof(cutout),
     .floats = cutout_floats,
+    .describe = cutout_describe,
 };

@@ -32,7 +32,7 @@ static void horizontal_flip_row(uint8_t *out, const uint8_t *in, size_t width)
 
 static bool horizontal_flip_mirrors(const void *self, const co_rng *rng)
 {
-    return co_rng_to_unit(co_rng_word(rng, 0)) < (float)((const horizontal_flip *)self)->p;
+    return co_flip_happens((float)((const horizontal_flip *)self)->p, rng);
 }
 
 static bool horizontal_flip_bytes(const void *self, uint8_t *out, const uint8_t *in,
@@ -47,6 +47,11 @@ static bool horizontal_flip_bytes(const void *self, uint8_t *out, const uint8_t 
     return true;
 }
 
+static void horizontal_flip_describe(const void *self, co_images_step *out)
+{
+    *out = (co_images_step){.kind = CO_IMAGES_FLIP, .p = (float)((const horizontal_flip *)self)->p};
+}
+
 const co_augment_ops co_augment_horizontal_flip = {
     .name = "horizontal-flip",
     .summary = "swap left and right, with a probability",
@@ -54,4 +59,5 @@ const co_augment_ops co_augment_horizontal_flip = {
     .self_size = sizeof(horizontal_flip),
     .bytes = horizontal_flip_bytes,
     .mirrors = horizontal_flip_mirrors,
+    .describe = horizontal_flip_describe,
 };

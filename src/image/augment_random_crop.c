@@ -6,15 +6,9 @@
 
 #include "image/augment.h"
 
-typedef enum random_crop_mode {
-    RANDOM_CROP_ZERO,
-    RANDOM_CROP_EDGE,
-    RANDOM_CROP_REFLECT
-} random_crop_mode;
-
 typedef struct random_crop {
     int64_t padding;
-    int mode;
+    int mode; /* co_images_border */
 } random_crop;
 
 static const char *const random_crop_modes[] = {"zero", "edge", "reflect", NULL};
@@ -32,7 +26,7 @@ static co_status random_crop_check(const void *self, const co_shape *shape)
     const random_crop *crop = self;
     const int64_t side = shape->dim[1] < shape->dim[2] ? shape->dim[1] : shape->dim[2];
 
-    if (crop->padding < side || crop->mode == RANDOM_CROP_EDGE)
+    if (crop->padding < side || crop->mode == CO_IMAGES_EDGE)
         return CO_OK;
     return co_fail(
         CO_E_USAGE,
@@ -40,23 +34,11 @@ static co_status random_crop_check(const void *self, const co_shape *shape)
         (long long)crop->padding, (long long)shape->dim[1], (long long)shape->dim[2]);
 }
 
-/* The pixel of the image for position `at`, which may be in the border; -1: a zero. */
-static int64_t random_crop_source(const random_crop *crop, int64_t at, int64_t n)
-{
-    if (at >= 0 && at < n)
-        return at;
-    if (crop->mode == RANDOM_CROP_ZERO)
-        return -1;
-    if (crop->mode == RANDOM_CROP_EDGE)
-        return at < 0 ? 0 : n - 1;
-    return at < 0 ? -at : 2 * (n - 1) - at;
-}
-
 static void random_crop_border(uint8_t *out, const random_crop *crop, const uint8_t *in, int64_t n,
                                int64_t shift, const int64_t span[2])
 {
     for (int64_t x = span[0]; x < span[1]; x++) {
-        const int64_t source = random_crop_source(crop, x + shift, n);
+        const int64_t source = co_crop_source(crop->mode, x + shift, n);
 
         out[x] = source < 0 ? 0 : in[source];
     }
@@ -84,15 +66,18 @@ static bool random_crop_bytes(const void *self, uint8_t *out, const uint8_t *in,
                               const co_shape *shape, const co_rng *rng)
 {
     const random_crop *crop = self;
-    const int64_t height = shape->dim[1], width = shape->dim[2], range = 2 * crop->padding + 1;
-    const int64_t down = co_augment_below(co_rng_word(rng, 0), range) - crop->padding;
-    const int64_t right = co_augment_below(co_rng_word(rng, 1), range) - crop->padding;
+    const int64_t height = shape->dim[1], width = shape->dim[2];
+    int64_t down, right;
+    int32_t shift[2];
 
+    co_crop_shift(shift, (int32_t)crop->padding, rng);
+    down = shift[0];
+    right = shift[1];
     if (down == 0 && right == 0)
         return false;
     for (int64_t c = 0; c < shape->dim[0]; c++, in += height * width)
         for (int64_t y = 0; y < height; y++, out += width) {
-            const int64_t source = random_crop_source(crop, y + down, height);
+            const int64_t source = co_crop_source(crop->mode, y + down, height);
 
             if (source < 0)
                 memset(out, 0, (size_t)width);
@@ -102,6 +87,13 @@ static bool random_crop_bytes(const void *self, uint8_t *out, const uint8_t *in,
     return true;
 }
 
+static void random_crop_describe(const void *self, co_images_step *out)
+{
+    const random_crop *crop = self;
+
+    *out = (co_images_step){.kind = CO_IMAGES_CROP, .n = {(int32_t)crop->padding, crop->mode}};
+}
+
 const co_augment_ops co_augment_random_crop = {
     .name = "random-crop",
     .summary = "pad, and cut the old size out at a random place",
@@ -109,4 +101,5 @@ const co_augment_ops co_augment_random_crop = {
     .self_size = sizeof(random_crop),
     .check = random_crop_check,
     .bytes = random_crop_bytes,
+    .describe = random_crop_describe,
 };

@@ -6,8 +6,6 @@
 
 #include "image/augment.h"
 
-#define RANDOM_RESIZED_CROP_TRIES 10
-
 typedef struct random_resized_crop {
     co_reals scale, ratio;
 } random_resized_crop;
@@ -37,47 +35,27 @@ static co_status random_resized_crop_check(const void *state, const co_shape *sh
     return random_resized_crop_range(&self->ratio, "ratio");
 }
 
-/* The largest centred box of an allowed aspect ratio. */
-static void random_resized_crop_middle(co_image_box *out, const random_resized_crop *self,
-                                       double height, double width)
+static void random_resized_crop_describe(const void *state, co_images_step *out)
 {
-    const double least = self->ratio.v[0], largest = self->ratio.v[1], ratio = width / height;
-    double h = height, w = width;
+    const random_resized_crop *self = state;
 
-    if (ratio < least)
-        h = nearbyint(width / least);
-    else if (ratio > largest)
-        w = nearbyint(height * largest);
-    h = fmax(1, fmin(h, height));
-    w = fmax(1, fmin(w, width));
-    *out = (co_image_box){floor((width - w) / 2), floor((height - h) / 2), w, h};
+    *out = (co_images_step){.kind = CO_IMAGES_RANDOM_BOX};
+    for (int i = 0; i < 2; i++) {
+        out->scale[i] = self->scale.v[i];
+        out->ratio[i] = self->ratio.v[i];
+        out->log_ratio[i] = log(self->ratio.v[i]);
+    }
 }
 
 static void random_resized_crop_box(const void *state, co_image_box *out, int64_t height,
                                     int64_t width, const co_rng *rng)
 {
-    const random_resized_crop *self = state;
-    const double *scale = self->scale.v, area = (double)height * (double)width;
-    const double low = log(self->ratio.v[0]), high = log(self->ratio.v[1]);
+    co_images_step step;
+    double box[4];
 
-    for (uint32_t k = 0; k < RANDOM_RESIZED_CROP_TRIES; k++) {
-        double part, ratio, h, w;
-        uint32_t word[4];
-
-        co_rng_block(word, rng, k);
-        part = area * (scale[0] + (scale[1] - scale[0]) * (double)co_rng_to_unit(word[0]));
-        ratio = exp(low + (high - low) * (double)co_rng_to_unit(word[1]));
-        w = nearbyint(sqrt(part * ratio));
-        h = nearbyint(sqrt(part / ratio));
-        if (w >= 1 && h >= 1 && w <= (double)width && h <= (double)height) {
-            out->y = (double)co_augment_below(word[2], height - (int64_t)h + 1);
-            out->x = (double)co_augment_below(word[3], width - (int64_t)w + 1);
-            out->width = w;
-            out->height = h;
-            return;
-        }
-    }
-    random_resized_crop_middle(out, self, (double)height, (double)width);
+    random_resized_crop_describe(state, &step);
+    co_random_box(box, &step, height, width, rng);
+    *out = (co_image_box){box[0], box[1], box[2], box[3]};
 }
 
 const co_augment_ops co_augment_random_resized_crop = {
@@ -87,4 +65,5 @@ const co_augment_ops co_augment_random_resized_crop = {
     .self_size = sizeof(random_resized_crop),
     .check = random_resized_crop_check,
     .box = random_resized_crop_box,
+    .describe = random_resized_crop_describe,
 };

@@ -3,6 +3,7 @@
 #define CO_IMAGE_INTERNAL_H
 
 #include "image/image.h"
+#include "kernels/images/places.h"
 
 /* Bytes that a decoder may allocate for one image besides its rows: progressive JPEGs and
    interlaced PNGs are kept as a whole. */
@@ -48,7 +49,6 @@ void co_image_filter_close(co_image_filter *f);
 #define CO_IMAGE_STEP  32
 #define CO_IMAGE_BLOCK 16
 #define CO_IMAGE_PAIR  2
-#define CO_IMAGE_SHIFT 22
 /* With more pairs, rounding of the weights alone may exceed 255. */
 #define CO_IMAGE_PAIRS 4096
 #define CO_IMAGE_HALF  11

@@ -106,44 +106,79 @@ static size_t late_rounded(size_t bytes)
     return (bytes + CO_DEVICE_ALIGN - 1) / CO_DEVICE_ALIGN * CO_DEVICE_ALIGN;
 }
 
-/* `batch` with the network's fields where they are staged; *bytes of them. With a queue they are
-   copied there. */
-static co_status late_place(co_batch *out, size_t *bytes, const co_model *model,
-                            const model_late *late, const co_batch *batch, co_queue *queue)
+/* `batch` with the network's fields where they are staged; returns their bytes. */
+static size_t late_place(co_batch *out, const co_model *model, const model_late *late,
+                         const co_batch *batch)
 {
     const co_graph *graph = model->graph;
-    const size_t samples = (size_t)batch->count * sizeof(*batch->sample);
-    char *to = late->staged;
+    size_t bytes = late_rounded((size_t)batch->count * sizeof(*batch->sample));
     int n = 0;
 
     *out = *batch;
     memset(out->field, 0, sizeof(out->field));
     out->sample = late->staged;
-    if (queue)
-        CO_TRY(co_queue_copy(queue, to, batch->sample, samples));
-    *bytes = late_rounded(samples);
     for (int i = 0; i < graph->n_input; i++) {
         const co_field *field = co_batch_find(batch, graph->input[i].name);
-        const size_t size = (size_t)batch->count * (size_t)co_shape_count(&field->shape) *
-                            co_dtype_size(field->dtype);
 
         out->field[n] = *field;
-        out->field[n++].data = to + *bytes;
-        if (queue)
-            CO_TRY(co_queue_copy(queue, to + *bytes, field->data, size));
-        *bytes += late_rounded(size);
+        out->field[n++].data = (char *)late->staged + bytes;
+        bytes += late_rounded((size_t)batch->count * (size_t)co_shape_count(&field->shape) *
+                              co_dtype_size(field->dtype));
+    }
+    return bytes;
+}
+
+/* Where late_place has put a field; NULL: nowhere. */
+static void *late_staged(const model_late *late, const co_batch *staged, const char *name)
+{
+    const co_field *field = co_batch_find(staged, name);
+
+    if (!field)
+        return NULL;
+    return (char *)late->staged + ((const char *)field->data - (const char *)staged->sample);
+}
+
+/* Indices always travel; fields do, unless the device draws them. */
+static co_status late_fill(const model_late *late, const co_batch *staged, const co_batch *batch,
+                           const co_images *images, co_queue *queue)
+{
+    CO_TRY(co_queue_copy(queue, late->staged, batch->sample,
+                         (size_t)batch->count * sizeof(*batch->sample)));
+    if (images) {
+        co_images_draw(images, queue, staged->sample, batch->count, batch->epoch,
+                       late_staged(late, staged, CO_FIELD_INPUT),
+                       late_staged(late, staged, CO_FIELD_LABEL));
+        return CO_OK;
+    }
+    for (int i = 0; i < CO_MAX_FIELDS && staged->field[i].name; i++) {
+        const co_field *field = co_batch_find(batch, staged->field[i].name);
+
+        CO_TRY(co_queue_copy(queue, late_staged(late, staged, field->name), field->data,
+                             (size_t)batch->count * (size_t)co_shape_count(&field->shape) *
+                                 co_dtype_size(field->dtype)));
     }
     return CO_OK;
 }
 
-co_status co_model_stage(co_model *model, const co_batch *batch, co_queue *queue, int step,
-                         uint64_t part)
+/* A batch whose input is drawn on the device has none here. */
+static co_status late_check(const co_model *model, const co_batch *batch, const co_images *images)
+{
+    co_batch whole = *batch;
+
+    for (int i = 0; i < CO_MAX_FIELDS && whole.field[i].name && images; i++)
+        if (strcmp(whole.field[i].name, CO_FIELD_INPUT) == 0)
+            whole.field[i].data = images->pixels;
+    return co_model_check_batch(model, &whole, true);
+}
+
+co_status co_model_stage(co_model *model, const co_batch *batch, const co_images *images,
+                         co_queue *queue, int step, uint64_t part)
 {
     const char *wanted = late_wanted(model);
     co_plan *plan = NULL;
     model_late *late;
     co_batch staged;
-    size_t bytes = 0;
+    size_t bytes;
 
     if (part >= CO_MODEL_MAX_LATE)
         return co_fail(CO_E_UNSUPPORTED,
@@ -152,17 +187,18 @@ co_status co_model_stage(co_model *model, const co_batch *batch, co_queue *queue
                        CO_MODEL_MAX_LATE, co_device_name(model->store->device));
     late = &model->late[step][part];
     late->count = batch->count;
-    CO_TRY(co_model_check_batch(model, batch, true));
+    CO_TRY(late_check(model, batch, images));
     if (batch->count == 0)
         return CO_OK;
     CO_TRY(co_model_plan(&plan, model, batch->count, true));
     CO_TRY(late_make_room(model, late, plan));
-    CO_TRY(late_place(&staged, &bytes, model, late, batch, NULL));
+    bytes = late_place(&staged, model, late, batch);
     CO_TRY(late_grow(model, &late->staged, &late->staged_bytes, bytes, CO_MEMORY_DEVICE));
     if (late_shows_outputs(model) && wanted)
         memcpy(late->wanted, co_batch_find(batch, wanted)->data,
                late_wanted_bytes(model, batch->count));
-    return late_place(&staged, &bytes, model, late, batch, queue);
+    (void)late_place(&staged, model, late, batch);
+    return late_fill(late, &staged, batch, images, queue);
 }
 
 /* ---- results ---- */
@@ -202,12 +238,11 @@ co_status co_model_forward_late(co_model *model, const co_batch *batch, int step
     const model_late *late = &model->late[step][part];
     co_plan *plan = NULL;
     co_batch staged;
-    size_t bytes;
 
     model->last = NULL;
     if (batch->count == 0)
         return model->norm_comm ? co_model_phantom_forward(model, batch) : CO_OK;
-    CO_TRY(late_place(&staged, &bytes, model, late, batch, NULL));
+    (void)late_place(&staged, model, late, batch);
     CO_TRY(co_model_compute(&plan, model, &staged, true));
     if (head)
         CO_TRY(late_count_there(model, batch->count, late->memory));

@@ -7,6 +7,7 @@
 #include <cohort/train.h>
 
 #include "core/config.h"
+#include "device/images.h"
 #include "graph/plan.h"
 #include "metrics/metrics.h"
 #include "model/precision.h"
@@ -99,10 +100,11 @@ void co_model_give_values(const co_model *model, const co_batch *batch);
 void co_model_check_loss(const co_model *model, const co_plan *plan, uint64_t count);
 
 /* Micro-batch `part` of a step whose results are read later, to memory of the device: checked, and
-   copied on `queue`, one of its device. `step` says which of CO_MODEL_LATE_STEPS slots to use; the
-   device has done what the slot held before. All memory is taken that the forward needs. */
-co_status co_model_stage(co_model *model, const co_batch *batch, co_queue *queue, int step,
-                         uint64_t part);
+   copied on `queue`, one of its device; with `images`, drawn there from them. `step` says which of
+   CO_MODEL_LATE_STEPS slots to use; the device has done what the slot held before. All memory is
+   taken that the forward needs. */
+co_status co_model_stage(co_model *model, const co_batch *batch, const co_images *images,
+                         co_queue *queue, int step, uint64_t part);
 /* Its training forward, after the copies. All of it is queued, and the same for all batches of one
    size as long as model->moves stays. */
 co_status co_model_forward_late(co_model *model, const co_batch *batch, int step, uint64_t part);

@@ -1,9 +1,11 @@
 /* loader_setup.c - sets up samplers and loaders from a config. */
 #include "train/loader_setup.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/thread.h"
+#include "device/device.h"
 
 /* Evaluation keeps no gradients, so larger batches need little memory. */
 #define FEED_TEST_BATCH_PER_RANK 250
@@ -11,6 +13,8 @@
    it. */
 #define FEED_TEST_BATCH_PER_SHARD 64
 #define FEED_TEST_BATCH_MOST      1024
+/* Samples that stay on a device take at most this part of what is free. */
+#define FEED_DEVICE_SHARE 4
 
 static uint64_t feed_test_batch(const co_spec *spec, int ranks)
 {
@@ -102,8 +106,62 @@ static int feed_threads(const co_spec *spec, const co_dataset *dataset)
     return co_dataset_stored(dataset)->encoded ? co_thread_cores() : 1;
 }
 
-co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
-                       const co_comm *comm, co_split split, const co_batch *first, co_queue *queue)
+/* Whether `bytes` of samples may be in the memory of the device; else `why` says why not. */
+static bool feed_fits(char why[CO_ON_DEVICE_WHY], const co_spec *spec, size_t bytes,
+                      co_device *device)
+{
+    const int64_t mib = spec->device.data_mib;
+    const size_t room = co_device_room(device);
+    const size_t limit = mib < 0 ? room / FEED_DEVICE_SHARE : (size_t)mib << 20;
+
+    if (bytes <= limit)
+        return true;
+    if (mib < 0)
+        snprintf(why, CO_ON_DEVICE_WHY,
+                 "%zu MiB of samples, more than a quarter of the %zu MiB that are free on the "
+                 "device; `device: {data_mib: ...}` allows more",
+                 (bytes >> 20) + 1, room >> 20);
+    else
+        snprintf(why, CO_ON_DEVICE_WHY, "%zu MiB of samples, and data_mib allows %lld",
+                 (bytes >> 20) + 1, (long long)mib);
+    return false;
+}
+
+/* Samples to the device, on all ranks or on none, so that all draw them in the same way. */
+static co_status feed_bring(co_feed *out, const co_spec *spec, const co_dataset *dataset,
+                            co_comm *comm, co_device *device)
+{
+    size_t bytes = 0;
+    int64_t all = !co_dataset_stays_on_host(out->why, &bytes, dataset, device) &&
+                  feed_fits(out->why, spec, bytes, device);
+    co_status st = CO_OK;
+
+    if (all)
+        st = co_dataset_to_device(&out->images, dataset, device, (uint64_t)spec->seed);
+    if (st == CO_E_NOMEM || st == CO_E_DATA)
+        snprintf(out->why, sizeof(out->why), "%s", co_error_message());
+    else
+        CO_TRY(st);
+    all = out->images != NULL;
+    CO_TRY(co_comm_allreduce(comm, &all, &all, 1, CO_I64, CO_MIN));
+    if (all || !out->images)
+        return CO_OK;
+    co_images_destroy(out->images);
+    out->images = NULL;
+    snprintf(out->why, sizeof(out->why), "the device of another rank cannot hold them");
+    return CO_OK;
+}
+
+static co_status feed_create_loader(co_feed *out, co_loader_options *loading)
+{
+    if (!out->images)
+        return co_loader_create(&out->loader, loading);
+    loading->threads = out->readers = 0;
+    return co_loader_create_labels(&out->loader, loading);
+}
+
+co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset, co_comm *comm,
+                       co_split split, const co_batch *first, co_queue *queue)
 {
     co_loader_options loading = {.dataset = dataset,
                                  .rank = co_comm_rank(comm),
@@ -125,8 +183,10 @@ co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *data
         loading.first_epoch++;
     }
     st = feed_share_shards(&out->tree, &loading, spec, comm);
+    if (st == CO_OK && queue && split == CO_SPLIT_TRAIN)
+        st = feed_bring(out, spec, dataset, comm, co_queue_device(queue));
     if (st == CO_OK)
-        st = co_loader_create(&out->loader, &loading);
+        st = feed_create_loader(out, &loading);
     if (st != CO_OK)
         co_feed_close(out);
     return st;
@@ -135,6 +195,7 @@ co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *data
 void co_feed_close(co_feed *feed)
 {
     co_loader_destroy(feed->loader);
+    co_images_destroy(feed->images);
     co_sampler_destroy(feed->sampler);
     co_tree_destroy(feed->tree);
     memset(feed, 0, sizeof(*feed));

@@ -3,7 +3,7 @@
 #define CO_TRAIN_LOADER_SETUP_H
 
 #include "comm/tree.h"
-#include "data/data.h"
+#include "data/on_device.h"
 #include "train/spec.h"
 
 /* The sampler and the loader of one split. */
@@ -12,11 +12,15 @@ typedef struct co_feed {
     co_loader *loader;
     int readers;   /* loader threads */
     co_tree *tree; /* of the shards; NULL without shards */
+    co_images
+        *images; /* owned; on a device, which draws the batches. NULL: the loader reads them */
+    char why[CO_ON_DEVICE_WHY]; /* on a device without images: the reason */
 } co_feed;
 /* `first`: the epoch and the step within it to start from; NULL: the first ones. `queue` is where
-   batches are copied (co_loader_options). */
-co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset,
-                       const co_comm *comm, co_split split, const co_batch *first, co_queue *queue);
+   batches are copied (co_loader_options); training samples that its device can hold, within what
+   the config allows, are brought there if all ranks can. Collective. */
+co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset, co_comm *comm,
+                       co_split split, const co_batch *first, co_queue *queue);
 /* Samples of the test split that a rank computes at once, where there are enough. */
 uint64_t co_feed_test_rows(const co_spec *spec);
 void co_feed_close(co_feed *feed);

@@ -40,6 +40,9 @@ const co_key co_run_device_keys[] = {
     {"exchange", CO_KEY_CHOICE, offsetof(co_run_device, exchange), "auto", 0, 0, run_exchange_names,
      "nccl: between GPUs, each of one rank; host: through the host's memory; auto: nccl if it is "
      "there"},
+    {"data_mib", CO_KEY_INT, offsetof(co_run_device, data_mib), "-1", -1, 1 << 24, NULL,
+     "most of the GPU's memory for training samples, which are then drawn there; -1: a quarter of "
+     "what is free; 0: batches are read on the host"},
     CO_KEYS_END,
 };
 
@@ -61,6 +64,8 @@ co_status co_run_device_read(co_run_device *out, const co_value *value, co_arena
         return co_value_fail(value, "device: index goes only with `name: cuda`");
     if (out->tf32 && out->name == CO_RUN_DEVICE_CPU)
         return co_value_fail(value, "device: tf32 is of GPUs");
+    if (out->data_mib >= 0 && out->name == CO_RUN_DEVICE_CPU)
+        return co_value_fail(value, "device: data_mib is of GPUs");
     if (out->ranks_per_gpu > 1 && out->name == CO_RUN_DEVICE_CPU)
         return co_value_fail(value, "device: ranks_per_gpu is of GPUs");
     return CO_OK;

@@ -4,7 +4,9 @@
  * Names no plugin: models, optimizers, strategies, data sets and sinks come from their registries.
  */
 #include "control/session.h"
+#include "core/log.h"
 #include "core/mem.h"
+#include "core/text.h"
 #include "core/thread.h"
 #include "data/data.h"
 #include "launch/rank_notes.h"
@@ -95,12 +97,23 @@ static void trainer_describe(trainer *t)
             co_model_target(job->model) == CO_TARGET_LABEL ? co_dataset_classes(job->train) : 0,
         .learns_values = co_model_target(job->model) == CO_TARGET_VALUES,
         .positions = (uint64_t)job->model->positions,
+        .samples_at = !job->model->store->device ? NULL
+                      : t->train.images          ? " (on the GPU)"
+                                                 : " (read on the host)",
         .metrics = &spec->metrics,
         .epochs = (total + per_epoch - 1) / per_epoch,
         .cores = job->cores,
         .threads = co_spec_threads(spec),
     };
     trainer_describe_start(&t->info, job);
+}
+
+/* Why a device does not hold the training samples, unless the config says so. */
+static void trainer_say_samples(const trainer *t)
+{
+    if (*t->train.why && t->job->spec.device.data_mib != 0 && co_comm_rank(t->comm) == 0 &&
+        !t->job->quiet)
+        co_log(CO_LOG_INFO, "data: batches are read on the host: %s", CO_SHOW(t->train.why));
 }
 
 /* Open what observes steps: figures of recent steps, and requests to leave. */
@@ -150,6 +163,7 @@ co_status trainer_open(trainer *t)
     if (t->job->test)
         CO_TRY(
             co_feed_open(&t->test, spec, t->job->test, t->comm, CO_SPLIT_TEST, NULL, store->queue));
+    trainer_say_samples(t);
     CO_TRY(trainer_profile_open(t));
     trainer_describe(t);
     options.tree = t->train.tree;

@@ -48,7 +48,7 @@ co_status trainer_stage(trainer *t, const co_batch *batch)
     for (uint64_t k = 0; k < parts; k++) {
         const co_batch slice = trainer_part(t, batch, k);
 
-        CO_TRY(co_model_stage(t->job->model, &slice, t->replay.copies, place, k));
+        CO_TRY(co_model_stage(t->job->model, &slice, t->train.images, t->replay.copies, place, k));
     }
     CO_TRY(co_fence_record(t->replay.copied, t->replay.copies));
     return co_queue_follow(t->job->model->store->queue, t->replay.copied);

@@ -39,6 +39,37 @@ static void device_transformers_agree_with_cpu(void **state)
     check_trains_alike("vit.yaml");
 }
 
+/* Drawn on the GPU and read on the host; without room for them, said in a line. */
+static void device_samples_in_its_memory_change_no_bit(void **state)
+{
+    static const char *const keys[][3] = {
+        {"-1", " training (on the GPU) and ", ""},
+        {"0", " training (read on the host) and ", ""},
+        {"1", " training (read on the host) and ", "2 MiB of samples, and data_mib allows 1"},
+    };
+    char line[512], first[65], other[65];
+
+    (void)state;
+    device_need();
+    for (int i = 0; i < 3; i++) {
+        const program_result *r;
+
+        snprintf(line, sizeof(line),
+                 "train good.yaml -s data.samples=1500 -s max_steps=6 -s device.name=cuda "
+                 "-s device.data_mib=%s -s data.augment=[random-crop,horizontal-flip,cutout] "
+                 "--run-dir drawn",
+                 keys[i][0]);
+        r = device_run("STANDIN_GPUS=1", line);
+        check_used(r);
+        assert_non_null(strstr(r->out, keys[i][1]));
+        assert_non_null(strstr(r->err, keys[i][2]));
+        program_weights(i == 0 ? first : other, "drawn");
+        program_remove("drawn");
+        if (i > 0)
+            assert_string_equal(other, first);
+    }
+}
+
 /* Of 8 steps most are replayed, unless the config wants none to be. */
 static void device_graph_of_a_step_has_its_bits(void **state)
 {
@@ -231,12 +262,14 @@ int main(int argc, char **argv)
     const struct CMUnitTest own[] = {
         cmocka_unit_test(device_training_agrees_with_cpu),
         cmocka_unit_test(device_transformers_agree_with_cpu),
+        cmocka_unit_test(device_samples_in_its_memory_change_no_bit),
         cmocka_unit_test(device_graph_of_a_step_has_its_bits),
         cmocka_unit_test(device_is_another_after_resume),
     };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_training_agrees_with_cpu),
         cmocka_unit_test(device_transformers_agree_with_cpu),
+        cmocka_unit_test(device_samples_in_its_memory_change_no_bit),
         cmocka_unit_test(device_graph_of_a_step_has_its_bits),
         cmocka_unit_test(device_is_another_after_resume),
         cmocka_unit_test(device_rank_killed_is_replaced),

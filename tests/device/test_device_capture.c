@@ -137,7 +137,7 @@ static void begin(training *t, uint32_t step)
     for (uint64_t k = 0; k < PARTS && store->ring; k++) {
         const co_batch part = part_of(t, k);
 
-        assert_int_equal(co_model_stage(t->model, &part, store->queue, 0, k), CO_OK);
+        assert_int_equal(co_model_stage(t->model, &part, NULL, store->queue, 0, k), CO_OK);
     }
 }
 

@@ -29,6 +29,7 @@ typedef struct co_capture co_capture;
 struct co_vector_ops;
 struct co_device_optimizer;
 struct co_device_metrics;
+struct co_device_images;
 
 /** Every block begins at a multiple of so many bytes. */
 #define CO_DEVICE_ALIGN 64
@@ -117,6 +118,9 @@ typedef struct co_device_ops {
     /** Seconds from the point of one to that of the other, both of timed_fence_create and reached;
      *  below 0 where `end` was first. */
     co_status (*fence_seconds)(double *out, const co_fence *begin, const co_fence *end);
+
+    /** Draws batches of images in its memory (ext/images.h). NULL: the host does. */
+    const struct co_device_images *images;
 } co_device_ops;
 
 /** A device puts each of these first in its own struct. */

@@ -125,6 +125,7 @@ static const co_device_ops device_ops = {
     .vector = &cuda_vector,
     .optimizers = cuda_optimizers,
     .metrics = &cuda_metrics,
+    .images = &cuda_images_table,
     .room = device_room,
     .timed_fence_create = cuda_timed_fence_create,
     .fence_seconds = cuda_fence_seconds,

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <cohort/ext/images.h>
 #include <cohort/ext/metric.h>
 #include <cohort/ext/optim.h>
 #include <cohort/ext/vector.h>
@@ -71,6 +72,7 @@ void cuda_unload_kernels(cuda_device *device);
 extern const co_vector_ops cuda_vector;
 extern const co_device_optimizer cuda_optimizers[];
 extern const co_device_metrics cuda_metrics;
+extern const co_device_images cuda_images_table;
 
 /* co_device_ops, queue.c */
 co_status cuda_queue_create(co_queue **out, co_device *base);

@@ -21,7 +21,8 @@
     X(embedding)                                                                                   \
     X(heads)                                                                                       \
     X(count)                                                                                       \
-    X(roof)
+    X(roof)                                                                                        \
+    X(images)
 
 #define CUDA_KERNELS(X)                                                                            \
     X(vector, vector_swap)                                                                         \
@@ -125,7 +126,8 @@
     X(count, count_metrics)                                                                        \
     X(roof, roof_draw)                                                                             \
     X(roof, roof_triad)                                                                            \
-    X(roof, roof_multiply_add)
+    X(roof, roof_multiply_add)                                                                     \
+    X(images, images_draw)
 
 #define CUDA_FILE_NUMBER(file) CUDA_IN_##file,
 typedef enum cuda_file { CUDA_FILES(CUDA_FILE_NUMBER) CUDA_FILE_COUNT } cuda_file;
