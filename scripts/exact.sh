@@ -221,7 +221,7 @@ divided()
         for update in parts zero; do
             name="gpt2, $update${kind:+, }$kind"
             config_again "$(transformer 50 16 500 30 "$kind")
-strategy: {name: sync, update: $update}"
+strategy: {name: sync, update: $update, bucket_mib: 0.01}"
             shm 1 2 3 4
             mpi 3
             apart 4

@@ -16,7 +16,7 @@
 co_coll_descriptor co_comm_descriptor(const co_coll_args *args, uint32_t sequence)
 {
     const bool message = args->coll == CO_COLL_SEND || args->coll == CO_COLL_RECV;
-    const int root = args->coll == CO_COLL_TREE ? args->tree->leaves : message ? 0 : args->peer;
+    const int root = co_comm_is_tree(args) ? args->tree->leaves : message ? 0 : args->peer;
 
     return (co_coll_descriptor){.sequence = sequence,
                                 .coll = (uint8_t)args->coll,
@@ -53,6 +53,8 @@ static const comm_rule comm_rules[CO_COLL_COUNT] = {
     [CO_COLL_SCATTER] = {COMM_ALL_ROOT, COMM_ONE, .has_peer = true},
     [CO_COLL_SEND] = {COMM_ONE, COMM_NONE, .has_peer = true},
     [CO_COLL_RECV] = {COMM_NONE, COMM_ONE, .has_peer = true},
+    [CO_COLL_REDUCE_SLICES] = {COMM_ONE, COMM_ONE, .reduces = true, .in_place = true},
+    [CO_COLL_GATHER_SLICES] = {COMM_ONE, COMM_ONE, .in_place = true},
 };
 
 static size_t comm_count_blocks(const co_comm *comm, const co_coll_args *args, comm_blocks blocks)
@@ -124,6 +126,24 @@ static co_status comm_check_buffers(const co_comm *comm, const co_coll_args *arg
     return CO_OK;
 }
 
+static inline bool comm_has_slices(const co_coll_args *args)
+{
+    return args->coll >= CO_COLL_REDUCE_SLICES;
+}
+
+static co_status comm_check_slices(const co_comm *comm, const co_coll_args *args)
+{
+    const char *name = co_comm_coll_name(args->coll);
+    size_t all;
+
+    if (args->coll != CO_COLL_TREE_SLICES && args->in != args->out)
+        return co_fail(CO_E_USAGE, "%s: give the same pointer as input and output", name);
+    if (__builtin_mul_overflow(args->each, (size_t)comm->size, &all) || all < args->count)
+        return co_fail(CO_E_USAGE, "%s: %d slices of %zu elements are not the %zu there are", name,
+                       comm->size, args->each, args->count);
+    return CO_OK;
+}
+
 static co_status comm_check(const co_comm *comm, const co_coll_args *args)
 {
     const comm_rule *rule = &comm_rules[args->coll];
@@ -139,8 +159,9 @@ static co_status comm_check(const co_comm *comm, const co_coll_args *args)
     if (rule->has_peer && (args->peer < 0 || args->peer >= comm->size))
         return co_fail(CO_E_USAGE, "%s: there is no rank %d, only 0 to %d",
                        co_comm_coll_name(args->coll), args->peer, comm->size - 1);
-    return args->coll == CO_COLL_TREE ? comm_check_tree(comm, args)
-                                      : comm_check_buffers(comm, args);
+    if (comm_has_slices(args))
+        CO_TRY(comm_check_slices(comm, args));
+    return co_comm_is_tree(args) ? comm_check_tree(comm, args) : comm_check_buffers(comm, args);
 }
 
 co_status co_comm_settle(co_comm *comm, co_status st)
@@ -165,6 +186,18 @@ static uint64_t comm_tree_contribution(const co_comm *comm, const co_coll_args *
     return (uint64_t)((parts * (args->count - own) + own) * co_dtype_size(args->dtype));
 }
 
+/* Of a half of an all-reduce: what is others' to add up, in each part of a tree; its slice. */
+static uint64_t comm_slices_contribution(const co_comm *comm, const co_coll_args *args)
+{
+    size_t begin;
+    const size_t own =
+        co_comm_slice(&begin, args->count, args->each, co_comm_slice_index(comm, comm->rank));
+    const size_t parts = co_comm_is_tree(args) ? (size_t)args->tree->parts[comm->rank] : 1;
+
+    return (uint64_t)((args->coll == CO_COLL_GATHER_SLICES ? own : parts * (args->count - own)) *
+                      co_dtype_size(args->dtype));
+}
+
 /* Bytes of its own data that a rank sends. */
 static uint64_t comm_contribution(const co_comm *comm, const co_coll_args *args)
 {
@@ -176,6 +209,8 @@ static uint64_t comm_contribution(const co_comm *comm, const co_coll_args *args)
         return 0;
     if (args->coll == CO_COLL_TREE)
         return comm_tree_contribution(comm, args);
+    if (comm_has_slices(args))
+        return comm_slices_contribution(comm, args);
     return (uint64_t)(blocks * args->count * co_dtype_size(args->dtype));
 }
 
@@ -188,10 +223,22 @@ void co_comm_buffer_bytes(size_t *in, size_t *out, const co_comm *comm, const co
     *out = comm_count_blocks(comm, args, rule->out) * block;
     if (args->coll == CO_COLL_BCAST)
         *in = args->peer == comm->rank ? block : 0;
-    if (args->coll == CO_COLL_TREE) {
+    if (co_comm_is_tree(args)) {
         *in = (size_t)args->tree->parts[comm->rank] * block;
         *out = block;
     }
+}
+
+int co_comm_slice_index(const co_comm *comm, int rank)
+{
+    return comm->ops->slice_index ? comm->ops->slice_index(comm, rank) : rank;
+}
+
+size_t co_comm_slice_each(const co_comm *comm, size_t count)
+{
+    const size_t units = (count + CO_SLICE_UNIT - 1) / CO_SLICE_UNIT, ranks = (size_t)comm->size;
+
+    return (units + ranks - 1) / ranks * CO_SLICE_UNIT;
 }
 
 co_status co_comm_post_now(co_request **request, co_comm *comm, const co_coll_args *args)

@@ -71,6 +71,12 @@ const char *co_comm_op_name(co_reduce_op op);
 /* Append ", 3" (or " 3" for the first) to a list of ranks; *n counts them. */
 void co_comm_list_rank(char *out, size_t size, int *n, int rank);
 
+/* Whether `in` is the parts of a tree. */
+static inline bool co_comm_is_tree(const co_coll_args *args)
+{
+    return args->coll >= CO_COLL_TREE &&
+           (args->coll == CO_COLL_TREE || args->coll == CO_COLL_TREE_SLICES);
+}
 /* Size of an operation's input and output in this rank's memory. */
 void co_comm_buffer_bytes(size_t *in, size_t *out, const co_comm *comm, const co_coll_args *args);
 /* Make the communicator dead after a failure, except CO_E_USAGE, which the transport never saw.

@@ -5,8 +5,9 @@
 #include "comm/comm_internal.h"
 
 static const char *const describe_coll_names[CO_COLL_COUNT] = {
-    "barrier", "bcast",   "reduce", "allreduce", "reduce_scatter", "allgather",
-    "gather",  "scatter", "split",  "send",      "recv",           "tree_allreduce",
+    "barrier",   "bcast",          "reduce",        "allreduce",     "reduce_scatter",
+    "allgather", "gather",         "scatter",       "split",         "send",
+    "recv",      "tree_allreduce", "reduce_slices", "gather_slices", "tree_reduce_slices",
 };
 
 static const char *const describe_op_names[CO_REDUCE_OP_COUNT] = {"sum", "product", "minimum",
@@ -34,14 +35,14 @@ char *co_comm_describe(char *out, size_t size, const co_coll_descriptor *d)
              co_dtype_name((co_dtype)(d->dtype_op & 15)));
     used = strlen(out);
     if (d->coll == CO_COLL_REDUCE || d->coll == CO_COLL_ALLREDUCE ||
-        d->coll == CO_COLL_REDUCE_SCATTER)
+        d->coll == CO_COLL_REDUCE_SCATTER || d->coll == CO_COLL_REDUCE_SLICES)
         snprintf(out + used, size - used, " (%s)",
                  co_comm_op_name((co_reduce_op)(d->dtype_op >> 4)));
     used = strlen(out);
     if (d->coll == CO_COLL_BCAST || d->coll == CO_COLL_REDUCE || d->coll == CO_COLL_GATHER ||
         d->coll == CO_COLL_SCATTER)
         snprintf(out + used, size - used, " with root %u", d->root);
-    if (d->coll == CO_COLL_TREE)
+    if (d->coll == CO_COLL_TREE || d->coll == CO_COLL_TREE_SLICES)
         snprintf(out + used, size - used, " over %u leaves", d->root);
     return out;
 }

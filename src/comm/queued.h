@@ -17,6 +17,20 @@ co_status co_request_order(co_request *request, co_queue *queue);
 /* Enqueue an operation and make args->queue wait for it. */
 co_status co_comm_enqueue_run(co_comm *comm, const co_coll_args *args);
 
+/* Slices of the two halves of an all-reduce (ext/comm.h), for each rank of one communicator: which
+   is that rank's, and the elements of a slice of `count`, in whole units. */
+#define CO_SLICE_UNIT ((size_t)1024)
+int co_comm_slice_index(const co_comm *comm, int rank);
+size_t co_comm_slice_each(const co_comm *comm, size_t count);
+/* Slice `index`: returns its elements, from *begin on. */
+static inline size_t co_comm_slice(size_t *begin, size_t count, size_t each, int index)
+{
+    const size_t at = (size_t)index * each;
+
+    *begin = at < count ? at : count;
+    return count - *begin < each ? count - *begin : each;
+}
+
 /* Wait for the fence, at most the communicator's timeout, while its other operations make progress.
    Its failure ends the wait; a device that fails or times out fails all ranks. */
 co_status co_comm_wait_fence(co_comm *comm, const co_fence *fence);

@@ -93,7 +93,7 @@ static co_status staged_reserve(co_staged *s, size_t bytes)
 
 static bool staged_in_place(const co_coll_args *args)
 {
-    return args->coll != CO_COLL_TREE && args->in == args->out;
+    return !co_comm_is_tree(args) && args->in == args->out;
 }
 
 /* Place input and output in host memory. */
@@ -118,12 +118,11 @@ static co_status staged_copy_in(co_staged *s)
 {
     const co_coll_args *args = &s->base.args;
     const co_comm *comm = s->base.comm;
-    const int parts = args->coll == CO_COLL_TREE ? args->tree->parts[comm->rank] : 1;
+    const int parts = co_comm_is_tree(args) ? args->tree->parts[comm->rank] : 1;
     const size_t bytes = s->in_bytes / (size_t)parts;
 
     for (int i = 0; i < parts && bytes; i++) {
-        const void *from =
-            args->coll == CO_COLL_TREE ? ((const void *const *)args->in)[i] : args->in;
+        const void *from = co_comm_is_tree(args) ? ((const void *const *)args->in)[i] : args->in;
 
         s->part[i] = s->in + (size_t)i * bytes;
         CO_TRY(co_queue_copy(args->queue, s->in + (size_t)i * bytes, from, bytes));
@@ -168,7 +167,7 @@ static co_status staged_post_inner(co_comm *comm)
     co_staged *s = comm->staged;
     co_coll_args args = s->base.args;
 
-    args.in = args.coll == CO_COLL_TREE ? (const void *)s->part : s->in;
+    args.in = co_comm_is_tree(&args) ? (const void *)s->part : s->in;
     args.out = s->out;
     args.queue = NULL;
     comm->staged = s->next;

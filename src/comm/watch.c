@@ -133,7 +133,7 @@ void co_watch_queue(co_comm *comm, const co_coll_args *args, co_queue *queue, bo
 
 void co_watch_post(co_comm *comm, co_request *request, const co_coll_args *args)
 {
-    const int peer = args->coll == CO_COLL_TREE ? args->tree->leaves : args->peer;
+    const int peer = co_comm_is_tree(args) ? args->tree->leaves : args->peer;
     co_watch *w = comm->watch;
     co_watch_op *op;
 

@@ -210,13 +210,6 @@ float *co_optim_state(const co_optim *optim, const co_store *store, int i)
     return store->state[optim->first_state + i];
 }
 
-void co_optim_state_kept(size_t *begin, size_t *end, const co_optim *optim, const co_store *store,
-                         int i)
-{
-    *begin = store->kept[optim->first_state + i].begin;
-    *end = store->kept[optim->first_state + i].end;
-}
-
 co_status co_optim_set_batch(co_optim *optim, uint64_t batch)
 {
     if (optim->lr_batch == 0)

@@ -33,9 +33,6 @@ double co_optim_base_lr(const co_optim *optim);
 int co_optim_state_count(const co_optim *optim);
 const char *co_optim_state_name(const co_optim *optim, int i); /* "exp_avg" */
 float *co_optim_state(const co_optim *optim, const co_store *store, int i);
-/* The elements of it that there is memory for. */
-void co_optim_state_kept(size_t *begin, size_t *end, const co_optim *optim, const co_store *store,
-                         int i);
 /* One tensor of the store. */
 typedef struct co_segment {
     size_t begin, n; /* elements */

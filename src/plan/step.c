@@ -90,6 +90,20 @@ static size_t step_bucket(const plan_layout *l)
         l->nodes > 1 && l->choice->compress == CO_CHOICE_WHOLE ? STEP_ACROSS_MIB : STEP_MIB);
 }
 
+/* Of a bucket's gradients: with `update: zero` half an all-reduce, the other half comes after. */
+static plan_exchange step_bucket_exchange(const plan_layout *l, size_t n)
+{
+    plan_exchange x = plan_exchange_of(l, 4 * (double)n);
+
+    if (l->choice->update == CO_CHOICE_ZERO && l->choice->compress == CO_CHOICE_WHOLE) {
+        x.own /= 2;
+        x.wire /= 2;
+        x.latency /= 2;
+        x.bytes /= 2;
+    }
+    return x;
+}
+
 /* Each bucket starts when its gradients are final and the link is free. A rank whose core has
    nothing else sums in time of its own; where all cores compute, that delays the backward pass. */
 static step_timeline step_buckets(const plan_layout *l, const step_own *own)
@@ -105,7 +119,7 @@ static step_timeline step_buckets(const plan_layout *l, const step_own *own)
 
     for (size_t begin = 0; begin < w->n;) {
         const size_t end = co_bucket_end(begin, w->n, full);
-        const plan_exchange x = plan_exchange_of(l, 4 * (double)(end - begin));
+        const plan_exchange x = step_bucket_exchange(l, end - begin);
         const double spared = fmin(burst, x.bytes) * (x.bytes > 0 ? x.wire / x.bytes : 0);
         const double work = cpu * x.bytes / l->each;
         double start;

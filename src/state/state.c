@@ -17,6 +17,7 @@
 #include "core/mem.h"
 #include "device/device.h"
 #include "model/metrics.h"
+#include "state/parts.h"
 
 #define STATE_ALIGN ((size_t)64)
 
@@ -159,10 +160,10 @@ static float *state_live(size_t *n, bool *own, const co_state_source *from, int 
     return array.data;
 }
 
-/* Narrow [begin, end) to what there is memory for of the rank's live array i. */
-static void state_keep(size_t *begin, size_t *end, const co_state_source *from, int i)
+/* Whether a rank has its parts of live array i alone. */
+static bool state_is_divided(const co_state_source *from, int i)
 {
-    co_distributed_keep(begin, end, from->distributed, i - CO_STATE_MORE - (from->ema ? 2 : 0));
+    return co_distributed_is_divided(from->distributed, i - CO_STATE_MORE - (from->ema ? 2 : 0));
 }
 
 /* The rank's point; `run` (may be NULL) gets the run's. */
@@ -209,12 +210,15 @@ static co_status state_copy(co_state *state, const co_state_source *source, int 
         const float *live = state_live(&n, &own, source, i);
 
         CO_TRY(state_check(array, live, n));
+        if (!array->own && state_is_divided(source, i)) {
+            CO_TRY(co_state_copy_parts(to, live, source));
+            continue;
+        }
         if (array->own) {
             to += (size_t)rank * array->n;
         } else {
             begin = co_store_slice(array->n, part, parts);
             end = co_store_slice(array->n, part + 1, parts);
-            state_keep(&begin, &end, source, i);
         }
         CO_TRY(co_queue_copy(queue, to + begin, live + begin, (end - begin) * sizeof(float)));
     }
@@ -237,15 +241,6 @@ co_status co_state_capture_part(co_state *state, const co_state_source *source)
     return state_copy(state, source, rank, rank, co_comm_size(source->comm));
 }
 
-/* n floats, which may be on a device, to rank 0, which takes them in memory of the host. */
-static co_status state_send(co_comm *comm, const float *x, size_t n, co_queue *queue)
-{
-    const co_coll_args args = {
-        .coll = CO_COLL_SEND, .in = x, .count = n, .dtype = CO_F32, .queue = queue};
-
-    return co_comm_enqueue_run(comm, &args);
-}
-
 /* Ranks that divide the update have optimizer state only for their slice. Send the slices to rank
    0, if it is one of them, which collects them in its state. Where the ranks of a host divide it,
    other hosts have the same values. */
@@ -261,30 +256,10 @@ static co_status state_gather_parts(co_state *state, const co_state_source *sour
     if (near)
         CO_TRY(co_comm_bcast(near, &first, 1, CO_I32, 0));
     for (int i = CO_STATE_MORE; first == 0 && (live = state_live(&n, &own, source, i)) != NULL; i++)
-        for (int r = 1; r < ranks && !own; r++) {
-            const size_t begin = co_store_slice(n, r, ranks);
-            const size_t count = co_store_slice(n, r + 1, ranks) - begin;
-
-            if (co_comm_rank(near) == r)
-                CO_TRY(state_send(near, live + begin, count, source->store->queue));
-            if (state && co_comm_rank(near) == 0)
-                CO_TRY(co_comm_recv(near, state->shape.array[i].data + begin, count, CO_F32, r));
-        }
+        for (int r = 1; r < ranks && !own && state_is_divided(source, i); r++)
+            CO_TRY(
+                co_state_gather_parts(state ? state->shape.array[i].data : NULL, live, source, r));
     return CO_OK;
-}
-
-/* Gather each rank's array in host memory, `to`, on rank 0. */
-static co_status state_gather_own(float *to, const co_state_source *source, const float *live,
-                                  size_t n)
-{
-    const co_coll_args args = {.coll = CO_COLL_GATHER,
-                               .in = live,
-                               .out = to,
-                               .count = n,
-                               .dtype = CO_F32,
-                               .queue = source->store->queue};
-
-    return co_comm_enqueue_run(source->comm, &args);
 }
 
 /* Gather own arrays and points of all ranks on rank 0, which has the common arrays. */
@@ -304,7 +279,8 @@ static co_status state_gather(co_state *state, const co_state_source *source)
         co_comm_gather(source->comm, root ? state->rank : NULL, &point, sizeof(point), CO_U8, 0));
     for (int i = 0; ranks > 1 && (live = state_live(&n, &own, source, i)) != NULL; i++)
         if (own)
-            CO_TRY(state_gather_own(root ? state->shape.array[i].data : NULL, source, live, n));
+            CO_TRY(
+                co_state_gather_copies(root ? state->shape.array[i].data : NULL, source, live, n));
     return co_queue_wait(source->store->queue, CO_DEVICE_WAIT_MS);
 }
 
@@ -420,7 +396,10 @@ static co_status state_put_array(const co_state_source *to, const co_state *stat
     float *live = state_live(&n, &own, to, i);
 
     CO_TRY(state_check(array, live, n));
-    state_keep(&begin, &end, to, i);
+    if (copies == 1 && !array->share && state_is_divided(to, i)) {
+        CO_TRY(co_state_copy_parts(live, array->data, to));
+        return co_queue_wait(queue, CO_DEVICE_WAIT_MS);
+    }
     /* Each rank held a part of a sum; distribute the sum equally. */
     if (array->share && state->ranks != ranks)
         return state_put_mean(live, state, i, 0, n, (float)state->ranks / (float)ranks, queue);

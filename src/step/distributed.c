@@ -90,6 +90,15 @@ static co_status distributed_check(const co_distributed_options *o)
     return CO_OK;
 }
 
+static co_status distributed_check_parts(const co_distributed *d)
+{
+    size_t begin, end;
+
+    for (size_t i = 0; co_strategy_own_part(&begin, &end, d->strategy, i); i++)
+        CO_TRY(co_optim_check_range(d->optim, begin, end));
+    return CO_OK;
+}
+
 co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
                                      const co_distributed_options *options)
 {
@@ -129,7 +138,7 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
     if (st == CO_OK)
         st = distributed_open_scaler(d);
     if (st == CO_OK)
-        st = co_optim_check_range(d->optim, d->strategy->update_begin, d->strategy->update_end);
+        st = distributed_check_parts(d);
     if (store->param != param)
         co_model_drop_plans(options->model);
     if (st == CO_OK)
@@ -234,6 +243,7 @@ void co_distributed_destroy(co_distributed *d)
     co_optim_destroy(d->optim);
     co_device_free(d->options.model->store->device, d->norm_room, CO_MEMORY_DEVICE);
     co_free(d->frozen);
+    co_free(d->block_squares);
     if (d->owns_config)
         co_config_destroy(d->config);
     co_free(d);

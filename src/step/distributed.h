@@ -37,15 +37,20 @@ bool co_distributed_ends_with_finish(const co_distributed *distributed);
 typedef struct co_distributed_array {
     char name[CO_DISTRIBUTED_MAX_NAME]; /* "momentum_buffer", "local.0" */
     float *data;
-    size_t begin, end; /* elements of it that there is memory for */
-    bool own;          /* each rank has its own */
-    bool share;        /* likewise, and it is a part of a sum over ranks */
-    bool carry;        /* belongs to the strategy; else to the optimizer */
+    bool divided; /* a rank has the parts alone that it updates */
+    bool own;     /* each rank has its own */
+    bool share;   /* likewise, and it is a part of a sum over ranks */
+    bool carry;   /* belongs to the strategy; else to the optimizer */
 } co_distributed_array;
 /* Get array i; false after the last. */
 bool co_distributed_array_at(co_distributed_array *out, const co_distributed *distributed, int i);
-/* Narrow [begin, end) to what array i has memory for; nothing where there is no such array. */
-void co_distributed_keep(size_t *begin, size_t *end, const co_distributed *distributed, int i);
+/* Whether array i is divided; not where there is no such array. */
+bool co_distributed_is_divided(const co_distributed *distributed, int i);
+/* Part i that a rank of those that divide the update has of it; false: there are no more. */
+bool co_distributed_part(size_t *begin, size_t *end, const co_distributed *distributed, int rank,
+                         size_t i);
+/* Whether a rank's gradient after a step is the sum over ranks in its own parts alone. */
+bool co_distributed_sums_slices(const co_distributed *distributed);
 /* What the strategy's finish would make of the ranks' weights now (ext/strategy.h). */
 co_strategy_merge co_distributed_merge(const co_distributed *distributed);
 /* The strategy's counters on this rank; NULL: none. */

@@ -34,6 +34,7 @@ struct co_distributed {
     double norm;        /* of the last step; NaN: not computed */
     /* With a queue: steps whose norm is queued, as number + 1, and what it takes. */
     uint64_t norm_queued[DISTRIBUTED_IN_FLIGHT];
+    double *block_squares; /* owned; of the gradient, where ranks sum slices of it; NULL: not yet */
     double *norm_room; /* owned; (CO_VECTOR_PARTS), in the store's memory; NULL: not taken yet */
 };
 
@@ -50,7 +51,7 @@ void distributed_drop_frozen(const co_distributed *distributed, size_t begin, si
 /* Update one range with the values of this step. */
 co_status distributed_update_range(co_distributed *distributed, size_t begin, size_t end);
 /* Decide about the update: norm and overflow. Call when the whole gradient is final. */
-co_status distributed_judge(const co_distributed *distributed);
+co_status distributed_judge(co_distributed *distributed);
 /* Update what has not been updated yet, unless the step is skipped. */
 co_status distributed_update(co_distributed *distributed);
 

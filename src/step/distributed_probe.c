@@ -65,14 +65,13 @@ static bool distributed_array(co_distributed_array *out, const co_distributed *d
     if (i < states) {
         snprintf(out->name, sizeof(out->name), "%s", co_optim_state_name(d->optim, i));
         out->data = co_optim_state(d->optim, store, i);
-        co_optim_state_kept(&out->begin, &out->end, d->optim, store, i);
+        out->divided = d->strategy->divided != NULL;
         out->own = d->strategy->own_state;
         out->share = out->carry = false;
         return true;
     }
     out->carry = true;
-    out->begin = 0;
-    out->end = store->n;
+    out->divided = false;
     out->data = co_strategy_persistent(d->strategy, (size_t)(i - states));
     out->own = out->share = co_strategy_is_partial_sum(d->strategy, (size_t)(i - states));
     snprintf(out->name, sizeof(out->name), "%s.%d", d->strategy->ops->name, i - states);
@@ -84,15 +83,21 @@ bool co_distributed_array_at(co_distributed_array *out, const co_distributed *d,
     return distributed_array(out, d, d->options.model->store, i);
 }
 
-void co_distributed_keep(size_t *begin, size_t *end, const co_distributed *d, int i)
+bool co_distributed_is_divided(const co_distributed *d, int i)
 {
     co_distributed_array array;
 
-    if (i < 0 || !co_distributed_array_at(&array, d, i))
-        return;
-    *begin = *begin > array.begin ? *begin : array.begin;
-    *end = *end < array.end ? *end : array.end;
-    *end = *end > *begin ? *end : *begin;
+    return i >= 0 && co_distributed_array_at(&array, d, i) && array.divided;
+}
+
+bool co_distributed_part(size_t *begin, size_t *end, const co_distributed *d, int rank, size_t i)
+{
+    return co_strategy_part(begin, end, d->strategy, rank, i);
+}
+
+bool co_distributed_sums_slices(const co_distributed *d)
+{
+    return d->strategy->sliced != NULL;
 }
 
 co_comm *co_distributed_sharers(const co_distributed *d)
@@ -111,9 +116,16 @@ co_status co_distributed_forget_others(const co_distributed *d)
 {
     const co_strategy *s = d->strategy;
 
+    size_t begin, end, last = 0;
+
     if (!s->divided)
         return CO_OK;
-    return co_store_forget_state(d->options.model->store, s->update_begin, s->update_end);
+    if (!s->sliced)
+        return co_store_forget_state(d->options.model->store, s->update_begin, s->update_end);
+    for (size_t i = 0; co_strategy_own_part(&begin, &end, s, i); i++, last = end)
+        co_store_forget_range(d->options.model->store, last, begin);
+    co_store_forget_range(d->options.model->store, last, d->options.model->store->n);
+    return CO_OK;
 }
 
 co_status co_distributed_list(co_distributed_array *out, int *n, bool *own_weights, int max,

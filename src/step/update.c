@@ -4,8 +4,10 @@
  * summed.
  */
 #include <math.h>
+#include <string.h>
 
 #include "comm/queued.h"
+#include "core/mem.h"
 #include "core/rng.h"
 #include "device/device.h"
 #include "step/distributed_internal.h"
@@ -38,15 +40,71 @@ co_status distributed_update_range(co_distributed *d, size_t begin, size_t end)
     return CO_OK;
 }
 
+/* max_abs of the gradients that this rank would update; a NaN counts as larger than all numbers.
+   Parts that are slices are the host's. */
+static void update_find_most(const co_strategy *s, const co_store *store)
+{
+    float *all = &store->values->max_abs;
+    size_t begin, end;
+
+    for (size_t i = 0; co_strategy_own_part(&begin, &end, s, i); i++) {
+        float most;
+
+        if (!s->sliced) {
+            store->vector->max_abs(store->queue, all, store->grad + begin, end - begin);
+            continue;
+        }
+        *all = i == 0 ? 0 : *all;
+        store->vector->max_abs(store->queue, &most, store->grad + begin, end - begin);
+        if (isnan(most) || most > *all)
+            *all = most;
+    }
+}
+
+/* The squares of the blocks of this rank's slices; 0 of others. Their sum in order is that of
+   sum_squares over all. */
+static void update_add_blocks(co_distributed *d, double *block)
+{
+    const co_store *store = d->options.model->store;
+    size_t begin, end;
+
+    for (size_t i = 0; co_strategy_own_part(&begin, &end, d->strategy, i); i++)
+        for (size_t at = begin; at < end; at += CO_VECTOR_SQUARES)
+            store->vector->sum_squares(
+                store->queue, &block[at / CO_VECTOR_SQUARES], NULL, store->grad + at,
+                end - at < CO_VECTOR_SQUARES ? end - at : CO_VECTOR_SQUARES, &store->values->rule);
+}
+
+/* co_clip_norm where each rank has its slices of the gradient alone: the same bits. */
+static co_status update_clip_slices(co_distributed *d)
+{
+    const co_store *store = d->options.model->store;
+    const size_t n = (store->n + CO_VECTOR_SQUARES - 1) / CO_VECTOR_SQUARES;
+    co_step_values *values = store->values;
+
+    if (!d->block_squares && !(d->block_squares = co_calloc(n, sizeof(*d->block_squares))))
+        return CO_E_NOMEM;
+    memset(d->block_squares, 0, n * sizeof(*d->block_squares));
+    update_add_blocks(d, d->block_squares);
+    CO_TRY(
+        co_comm_allreduce(d->options.comm, d->block_squares, d->block_squares, n, CO_F64, CO_SUM));
+    values->sum_squares = 0;
+    for (size_t b = 0; b < n; b++)
+        values->sum_squares += d->block_squares[b];
+    if (co_scaler_is_on(&d->scaler))
+        update_find_most(d->strategy, store);
+    store->vector->step(store->queue, values, CO_STEP_CLIP, NULL);
+    return CO_OK;
+}
+
 /* Set found_inf if the gradients that this rank would update are not finite. If replicas are in
    sync, ranks decide together: an overflow on one skips the step on all. Clipping by norm has seen
-   all gradients already. */
+   them already. */
 static co_status update_find_overflow(const co_distributed *d)
 {
     const co_store *store = d->options.model->store;
     const co_strategy *s = d->strategy;
     co_step_values *values = store->values;
-    const size_t begin = s->update_begin, end = s->update_end > begin ? s->update_end : begin;
     const co_coll_args args = {.coll = CO_COLL_ALLREDUCE,
                                .in = &values->found_inf,
                                .out = &values->found_inf,
@@ -56,16 +114,18 @@ static co_status update_find_overflow(const co_distributed *d)
                                .queue = store->queue};
 
     if (d->options.clip_norm <= 0)
-        store->vector->max_abs(store->queue, &values->max_abs, store->grad + begin, end - begin);
+        update_find_most(s, store);
     store->vector->step(store->queue, values, CO_STEP_FOUND, NULL);
     if (!co_strategy_replicas_in_sync(s) || co_comm_size(d->options.comm) == 1)
         return CO_OK;
     return co_comm_enqueue_run(d->options.comm, &args);
 }
 
-co_status distributed_judge(const co_distributed *d)
+co_status distributed_judge(co_distributed *d)
 {
-    if (d->options.clip_norm > 0)
+    if (d->options.clip_norm > 0 && d->strategy->sliced)
+        CO_TRY(update_clip_slices(d));
+    else if (d->options.clip_norm > 0)
         co_clip_norm(d->options.model->store, co_scaler_is_on(&d->scaler));
     return co_scaler_is_on(&d->scaler) ? update_find_overflow(d) : CO_OK;
 }
@@ -79,8 +139,8 @@ static bool update_skips(const co_store *store)
 /* Whether the norm is wanted, and this rank can compute it; with clipping it is there. */
 static bool update_wants_norm(const co_distributed *d)
 {
-    return d->wants_norm && d->options.clip_norm <= 0 && d->strategy->update_begin == 0 &&
-           d->strategy->update_end == d->options.model->store->n;
+    return d->wants_norm && d->options.clip_norm <= 0 && !d->strategy->divided &&
+           d->strategy->update_begin == 0 && d->strategy->update_end == d->options.model->store->n;
 }
 
 /* Without clipping nobody else needs it. The gradient is as the update has read it. */
@@ -133,14 +193,17 @@ double co_distributed_norm(const co_distributed *d)
 
 co_status distributed_update(co_distributed *d)
 {
-    const size_t begin = d->strategy->update_begin, end = d->strategy->update_end;
+    const bool any = d->strategy->update_begin < d->strategy->update_end;
     const co_store *store = d->options.model->store;
+    size_t begin, end;
 
     if (!store->ring)
         d->norm = (double)NAN;
     update_norm(d);
-    if (begin < end) {
-        if (!d->strategy->updated && !update_skips(store))
+    if (any) {
+        for (size_t i = 0; !d->strategy->updated && !update_skips(store) &&
+                           co_strategy_own_part(&begin, &end, d->strategy, i);
+             i++)
             CO_TRY(distributed_update_range(d, begin, end));
         store->vector->step(store->queue, store->values, CO_STEP_COUNT, NULL);
     }

@@ -21,20 +21,21 @@ static double reduce_mib(const co_strategy *strategy, double wanted)
     return co_comm_local(strategy->comm) == strategy->comm ? REDUCE_MIB : REDUCE_ACROSS_MIB;
 }
 
-co_status co_reducer_init(co_reducer *reducer, const co_strategy *strategy, float *data,
-                          double bucket_mib, co_reduce_op op)
+/* Even the first and the last bucket, which are a quarter, have slices of one length. */
+static size_t reduce_full(const co_reducer *reducer, double mib)
 {
-    const size_t n = strategy->store->n,
-                 full = co_bucket_elements(reduce_mib(strategy, bucket_mib));
+    const size_t full = co_bucket_elements(mib), ranks = (size_t)co_comm_size(reducer->comm),
+                 unit = reducer->sliced ? 4 * ranks * CO_SLICE_UNIT : 1;
+
+    return (full + unit - 1) / unit * unit;
+}
+
+static co_status reduce_open(co_reducer *reducer, const co_strategy *strategy, double bucket_mib)
+{
+    const size_t n = reducer->n, full = reduce_full(reducer, reduce_mib(strategy, bucket_mib));
     const size_t n_bucket = co_bucket_count(n, full);
     size_t begin = 0;
 
-    *reducer = (co_reducer){.comm = strategy->comm,
-                            .queue = strategy->store->queue,
-                            .data = data,
-                            .op = op,
-                            .tree = strategy->tree,
-                            .n = n};
     reducer->bucket = co_calloc(n_bucket, sizeof(*reducer->bucket));
     if (!reducer->bucket)
         return CO_E_NOMEM;
@@ -47,6 +48,42 @@ co_status co_reducer_init(co_reducer *reducer, const co_strategy *strategy, floa
                ? co_tree_sum_init(&reducer->sum, reducer->tree, co_comm_rank(reducer->comm), n,
                                   strategy->store->vector, strategy->store->queue)
                : CO_OK;
+}
+
+static co_reducer reduce_of(const co_strategy *strategy, float *data, co_reduce_op op, bool sliced)
+{
+    return (co_reducer){.comm = strategy->comm,
+                        .queue = strategy->store->queue,
+                        .data = data,
+                        .op = op,
+                        .tree = strategy->tree,
+                        .n = strategy->store->n,
+                        .sliced = sliced};
+}
+
+co_status co_reducer_init(co_reducer *reducer, const co_strategy *strategy, float *data,
+                          double bucket_mib, co_reduce_op op)
+{
+    *reducer = reduce_of(strategy, data, op, false);
+    return reduce_open(reducer, strategy, bucket_mib);
+}
+
+co_status co_reducer_init_sliced(co_reducer *reducer, const co_strategy *strategy, float *data,
+                                 double bucket_mib, co_reduce_op op)
+{
+    *reducer = reduce_of(strategy, data, op, true);
+    return reduce_open(reducer, strategy, bucket_mib);
+}
+
+void co_reducer_slice(size_t *begin, size_t *end, const co_reducer *reducer, size_t i, int rank)
+{
+    const co_reducer_bucket *bucket = &reducer->bucket[i];
+    const size_t n = bucket->end - bucket->begin;
+    const size_t own = co_comm_slice(begin, n, co_comm_slice_each(reducer->comm, n),
+                                     co_comm_slice_index(reducer->comm, rank));
+
+    *begin += bucket->begin;
+    *end = *begin + own;
 }
 
 void co_reducer_next_shard(co_reducer *reducer)
@@ -65,9 +102,13 @@ static co_status reduce_bucket(co_reducer *reducer, co_reducer_bucket *bucket)
                          .op = reducer->op,
                          .queue = reducer->queue};
 
+    if (reducer->sliced) {
+        args.coll = CO_COLL_REDUCE_SLICES;
+        args.each = co_comm_slice_each(reducer->comm, args.count);
+    }
     if (reducer->tree) {
         (void)co_tree_sum_parts(bucket->part, &reducer->sum, reducer->data, bucket->begin);
-        args.coll = CO_COLL_TREE;
+        args.coll = reducer->sliced ? CO_COLL_TREE_SLICES : CO_COLL_TREE;
         args.in = (const void *)bucket->part;
         args.op = CO_SUM;
         args.tree = reducer->tree;
@@ -133,22 +174,47 @@ co_status co_reducer_take(co_reducer *reducer, co_reducer_fn fn, void *arg)
     return CO_OK;
 }
 
+/* Destroyed together, so that the number of requests a step uses does not depend on which rank is
+   ahead. */
+static void reduce_end_requests(co_reducer *reducer, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        co_request_destroy(reducer->bucket[i].request);
+        reducer->bucket[i].request = NULL;
+    }
+}
+
 co_status co_reducer_wait(co_reducer *reducer, co_reducer_fn fn, void *arg)
 {
     while (reducer->n_taken < reducer->n_posted) {
         CO_TRY(co_request_order(reducer->bucket[reducer->n_taken].request, reducer->queue));
         CO_TRY(reduce_hand_on(reducer, fn, arg));
     }
-    /* Destroyed together, so that the number of requests a step uses does not depend on which rank
-       is ahead. */
-    for (size_t i = 0; i < reducer->n_taken; i++) {
-        co_request_destroy(reducer->bucket[i].request);
-        reducer->bucket[i].request = NULL;
-    }
+    reduce_end_requests(reducer, reducer->n_taken);
     reducer->n_posted = reducer->n_taken = 0;
     reducer->ready = 0;
     if (reducer->tree)
         co_tree_sum_start(&reducer->sum);
+    return CO_OK;
+}
+
+co_status co_reducer_gather(co_reducer *reducer, float *array)
+{
+    for (size_t i = 0; i < reducer->n_bucket; i++) {
+        co_reducer_bucket *bucket = &reducer->bucket[i];
+        const size_t n = bucket->end - bucket->begin;
+        const co_coll_args args = {.coll = CO_COLL_GATHER_SLICES,
+                                   .in = array + bucket->begin,
+                                   .out = array + bucket->begin,
+                                   .count = n,
+                                   .each = co_comm_slice_each(reducer->comm, n),
+                                   .dtype = CO_F32};
+
+        CO_TRY(co_comm_enqueue(&bucket->request, reducer->comm, &args));
+    }
+    for (size_t i = 0; i < reducer->n_bucket; i++)
+        CO_TRY(co_request_wait(reducer->bucket[i].request));
+    reduce_end_requests(reducer, reducer->n_bucket);
     return CO_OK;
 }
 

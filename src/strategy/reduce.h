@@ -3,7 +3,8 @@
  *
  * Every rank posts the same buckets in the same order; co_reducer_post posts those not announced,
  * so a rank without samples takes part like any other. With shards, a rank's array holds one term
- * after another, and the terms of all ranks are summed in the order of a tree.
+ * after another, and the terms of all ranks are summed in the order of a tree. A sliced reducer
+ * gives each rank the sum of its slice of each bucket alone.
  */
 #ifndef CO_STRATEGY_REDUCE_H
 #define CO_STRATEGY_REDUCE_H
@@ -30,6 +31,7 @@ typedef struct co_reducer {
     size_t n_posted;           /* buckets posted in this step; of these, */
     size_t n_taken;            /* buckets that are summed and passed on */
     size_t ready;              /* [0, ready) is final */
+    bool sliced;
 } co_reducer;
 
 /* The config key for the bucket size, a double. 0 is auto: 4 MiB if all ranks share memory, 1 MiB
@@ -45,6 +47,13 @@ extern const char *const co_reducer_auto[];
 /* `reducer` must be zeroed; `data` has the length of the store. */
 co_status co_reducer_init(co_reducer *reducer, const co_strategy *strategy, float *data,
                           double bucket_mib, co_reduce_op op);
+/* The same, sliced: on the host alone. */
+co_status co_reducer_init_sliced(co_reducer *reducer, const co_strategy *strategy, float *data,
+                                 double bucket_mib, co_reduce_op op);
+/* The slice of bucket i that is a rank's. */
+void co_reducer_slice(size_t *begin, size_t *end, const co_reducer *reducer, size_t i, int rank);
+/* Between two steps: each rank's slices of an array as long as the store to all. */
+co_status co_reducer_gather(co_reducer *reducer, float *array);
 /* With a tree: `data` holds a term of this rank other than its last; it can be reused
    afterwards. */
 void co_reducer_next_shard(co_reducer *reducer);

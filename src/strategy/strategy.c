@@ -7,6 +7,8 @@
 
 #include "core/mem.h"
 #include "device/device.h"
+#include "strategy/reduce.h"
+#include "tensor/store.h"
 
 /* Memory that ranks share is host memory. */
 static co_status strategy_check_device(const co_strategy *strategy, const co_value *value)
@@ -163,4 +165,28 @@ co_strategy_counts co_strategy_report(const co_strategy *strategy)
 {
     return strategy->ops->report ? strategy->ops->report(strategy)
                                  : (co_strategy_counts){NULL, NULL, 0};
+}
+
+bool co_strategy_part(size_t *begin, size_t *end, const co_strategy *strategy, int rank, size_t i)
+{
+    const co_comm *comm = strategy->divided;
+
+    if (strategy->sliced) {
+        if (i >= strategy->sliced->n_bucket)
+            return false;
+        co_reducer_slice(begin, end, strategy->sliced, i, rank);
+        return true;
+    }
+    *begin = comm ? co_store_slice(strategy->store->n, rank, co_comm_size(comm))
+                  : strategy->update_begin;
+    *end = comm ? co_store_slice(strategy->store->n, rank + 1, co_comm_size(comm))
+                : strategy->update_end;
+    *end = *end > *begin ? *end : *begin;
+    return i == 0;
+}
+
+bool co_strategy_own_part(size_t *begin, size_t *end, const co_strategy *strategy, size_t i)
+{
+    return co_strategy_part(begin, end, strategy,
+                            strategy->divided ? co_comm_rank(strategy->divided) : 0, i);
 }

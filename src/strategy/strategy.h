@@ -43,4 +43,10 @@ uint64_t *co_strategy_counters(const co_strategy *strategy, size_t *n);
 co_status co_strategy_resume(co_strategy *strategy, uint64_t step);
 co_strategy_counts co_strategy_report(const co_strategy *strategy);
 
+/* Part i of the store that a rank of `divided` updates (that nobody divides: that this rank does);
+   false: there are no more. */
+bool co_strategy_part(size_t *begin, size_t *end, const co_strategy *strategy, int rank, size_t i);
+/* The same, of this rank. */
+bool co_strategy_own_part(size_t *begin, size_t *end, const co_strategy *strategy, size_t i);
+
 #endif

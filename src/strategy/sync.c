@@ -13,8 +13,11 @@
  * the same, so the bits are those of `update: whole`.
  *
  * With `update: zero` all ranks of all hosts divide the update, each with weights of its own, and
- * gather the others' parts after it (ZeRO, stage 1: Rajbhandari et al., arXiv:1910.02054). On a
- * device, whose memory ranks do not share, `parts` is the same among the ranks of a host.
+ * gather the others' parts after it (ZeRO: Rajbhandari et al., arXiv:1910.02054). Of gradients each
+ * gets only the sum of its part then, a slice of each bucket: the two halves of an all-reduce, one
+ * before and one after the update. Compressed gradients, and those on a device, are summed for all;
+ * parts are then slices of the whole store. On a device, whose memory ranks do not share, `parts`
+ * is the same among the ranks of a host.
  */
 #include "comm/queued.h"
 #include "device/device.h"
@@ -37,7 +40,7 @@ typedef struct sync_state {
     float *slice;                   /* owned; room for this rank's part of the weights; or NULL */
     const co_value *compress_value; /* NULL: none */
     co_compress *compress;          /* owned; likewise */
-    co_reducer reducer;
+    co_reducer reducer;             /* sliced: see there */
 } sync_state;
 
 enum { SYNC_SUM, SYNC_MEAN };
@@ -72,9 +75,20 @@ static const co_key sync_keys[] = {
     CO_KEYS_END,
 };
 
+/* Whether a rank needs the sum of its part of the gradient alone. */
+static bool sync_slices(const co_strategy *strategy)
+{
+    const sync_state *self = strategy->self;
+
+    return self->update == SYNC_ZERO && !self->compress && co_comm_size(strategy->comm) > 1 &&
+           co_device_is_host(strategy->store->device);
+}
+
 static co_status sync_init(co_strategy *strategy)
 {
     sync_state *self = strategy->self;
+    const co_reduce_op op = self->reduction == SYNC_MEAN ? CO_AVG : CO_SUM;
+    float *grad = strategy->store->grad;
 
     if (strategy->tree && self->reduction == SYNC_MEAN)
         return co_fail(CO_E_USAGE,
@@ -82,8 +96,9 @@ static co_status sync_init(co_strategy *strategy)
                        "result independent; use `reduction: sum`, or let shards be auto");
     CO_TRY(co_compress_create(&self->compress, self->compress_value, strategy, self->bucket_mib));
     strategy->on_host = self->compress != NULL;
-    return co_reducer_init(&self->reducer, strategy, strategy->store->grad, self->bucket_mib,
-                           self->reduction == SYNC_MEAN ? CO_AVG : CO_SUM);
+    if (sync_slices(strategy))
+        return co_reducer_init_sliced(&self->reducer, strategy, grad, self->bucket_mib, op);
+    return co_reducer_init(&self->reducer, strategy, grad, self->bucket_mib, op);
 }
 
 static bool sync_replicas_in_sync(const co_strategy *strategy)
@@ -108,6 +123,11 @@ static co_status sync_start_zero(co_strategy *strategy, co_comm *comm)
 {
     sync_state *self = strategy->self;
 
+    if (self->reducer.sliced) {
+        strategy->divided = comm;
+        strategy->sliced = &self->reducer;
+        return co_weights_broadcast(strategy);
+    }
     co_parts_divide(strategy, comm);
     CO_TRY(co_store_take_array(&self->slice, strategy->store, co_parts_room(strategy) + 1));
     return co_weights_broadcast(strategy);
@@ -137,10 +157,14 @@ static co_status sync_start(co_strategy *strategy)
 static co_status sync_update(void *arg, size_t begin, size_t end)
 {
     co_strategy *strategy = arg;
-    const size_t from = begin > strategy->update_begin ? begin : strategy->update_begin;
-    const size_t to = end < strategy->update_end ? end : strategy->update_end;
+    const sync_state *self = strategy->self;
+    size_t from = begin > strategy->update_begin ? begin : strategy->update_begin;
+    size_t to = end < strategy->update_end ? end : strategy->update_end;
 
     strategy->updated = true;
+    if (strategy->sliced)
+        co_reducer_slice(&from, &to, &self->reducer, self->reducer.n_taken - 1,
+                         co_comm_rank(strategy->comm));
     return from < to ? strategy->update(strategy->updater, from, to) : CO_OK;
 }
 
@@ -192,9 +216,11 @@ static co_status sync_before_update(co_strategy *strategy, const co_strategy_ste
 
 static co_status sync_after_update(co_strategy *strategy, const co_strategy_step *step)
 {
-    const sync_state *self = strategy->self;
+    sync_state *self = strategy->self;
 
     (void)step;
+    if (strategy->sliced)
+        return co_reducer_gather(&self->reducer, strategy->store->param);
     if (self->slice)
         return co_parts_gather(strategy, self->slice);
     return self->weights ? co_comm_barrier(co_comm_local(strategy->comm)) : CO_OK;

@@ -283,6 +283,13 @@ co_status co_store_forget_state(co_store *store, size_t begin, size_t end)
     return CO_OK;
 }
 
+void co_store_forget_range(co_store *store, size_t begin, size_t end)
+{
+    assert(co_device_is_host(store->device));
+    for (int i = 0; i < store->n_state && begin < end; i++)
+        co_device_forget(store->device, store->state[i] + begin, (end - begin) * sizeof(float));
+}
+
 size_t co_store_slice(size_t n, int part, int parts)
 {
     const size_t lines = n / CO_STORE_ALIGN;

@@ -99,6 +99,9 @@ void co_store_lend_grad(co_store *store, float *grad);
    are in other memory from then on, and nobody may access the rest. */
 co_status co_store_forget_state(co_store *store, size_t begin, size_t end);
 
+/* Only on the host: give the memory of [begin, end) of all states back; the values are lost. */
+void co_store_forget_range(co_store *store, size_t begin, size_t end);
+
 /* Part `part` of `parts` of a store of n elements, nearly equal and a whole number of cache lines
    each: begin, and the begin of the next. */
 size_t co_store_slice(size_t n, int part, int parts);

@@ -197,13 +197,25 @@ static void vector_max_abs(co_queue *queue, float *out, const float *x, size_t n
     memcpy(out, &most, sizeof(*out));
 }
 
+/* The sum of a block, whose sums begin again. */
+static double vector_join(double sum[VECTOR_SUMS])
+{
+    double all = 0;
+
+    for (size_t k = 0; k < VECTOR_SUMS; k++) {
+        all += sum[k];
+        sum[k] = 0;
+    }
+    return all;
+}
+
 /* Whatever is looked for in a block after the first time is found in a cache. */
 static void vector_sum_squares(co_queue *queue, double *out, float *most, const float *x, size_t n,
                                const co_grad_rule *rule)
 {
     const bool plain = !rule || (rule->scale == 1 && rule->limit == INFINITY);
     float used[VECTOR_BLOCK];
-    double sum[VECTOR_SUMS] = {0};
+    double sum[VECTOR_SUMS] = {0}, all = 0;
     uint32_t key = 0;
 
     (void)queue;
@@ -218,10 +230,10 @@ static void vector_sum_squares(co_queue *queue, double *out, float *most, const 
         vector_add_squares(sum, v, whole);
         for (size_t e = whole; e < part; e++)
             sum[0] += (double)v[e] * (double)v[e];
+        if ((i + part) % CO_VECTOR_SQUARES == 0 || i + part == n)
+            all += vector_join(sum);
     }
-    *out = 0;
-    for (size_t k = 0; k < VECTOR_SUMS; k++)
-        *out += sum[k];
+    *out = all;
     if (most)
         memcpy(most, &key, sizeof(*most));
 }

@@ -216,5 +216,7 @@ co_status trainer_show_epoch(trainer *t)
     if (t->n_sink == 0 || !t->job->spec.tensorboard || every == 0 || (t->epoch + 1) % every != 0)
         return CO_OK;
     CO_TRY(display_array(t, CO_STORE_PARAM, "weights"));
+    if (co_distributed_sums_slices(t->distributed))
+        return CO_OK;
     return display_array(t, CO_STORE_GRAD, "gradients");
 }

@@ -30,7 +30,10 @@ static void check_alike(size_t split, const char *config, const char *of_host, b
     for (int i = 0; i < j.ranks; i++) {
         assert_same_bytes(mock[i].param, host[i].param);
         assert_memory_equal(mock[i].buffer, host[i].buffer, sizeof(host[i].buffer));
-        assert_int_equal(mock[i].bytes_sent, host[i].bytes_sent);
+        if (strstr(config, "update: zero") || strstr(config, "update: parts")) /* whole sums */
+            assert_true(mock[i].bytes_sent >= host[i].bytes_sent);
+        else
+            assert_int_equal(mock[i].bytes_sent, host[i].bytes_sent);
         assert_int_equal(mock[i].updates, host[i].updates);
     }
 }

@@ -108,8 +108,9 @@ static inline co_status rank_step(rank *r, strategy_test *t, int step)
         buffer[e] += (float)local;
     CO_TRY(co_store_write(store, CO_STORE_BUFFER, 0, N_BUFFER, buffer));
     CO_TRY(co_strategy_before_update(t->strategy, &at));
-    if (!t->strategy->updated && t->strategy->update_begin < t->strategy->update_end)
-        CO_TRY(update_range(store, t->strategy->update_begin, t->strategy->update_end));
+    for (size_t i = 0, begin, end;
+         !t->strategy->updated && co_strategy_own_part(&begin, &end, t->strategy, i); i++)
+        CO_TRY(update_range(store, begin, end));
     r->updates += t->strategy->update_begin < t->strategy->update_end;
     return co_strategy_after_update(t->strategy, &at);
 }

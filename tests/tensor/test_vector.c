@@ -172,7 +172,7 @@ static void check_products(const spot *s)
     expect_same(s, "copy_unless it is finite");
 }
 
-static double squares(const float *x, size_t n, float scale, float limit)
+static double squares_of_block(const float *x, size_t n, float scale, float limit)
 {
     double lane[8] = {0}, sum = 0;
 
@@ -185,6 +185,16 @@ static double squares(const float *x, size_t n, float scale, float limit)
     }
     for (size_t k = 0; k < 8; k++)
         sum += lane[k];
+    return sum;
+}
+
+static double squares(const float *x, size_t n, float scale, float limit)
+{
+    double sum = 0;
+
+    for (size_t at = 0; at < n; at += CO_VECTOR_SQUARES)
+        sum += squares_of_block(x + at, n - at < CO_VECTOR_SQUARES ? n - at : CO_VECTOR_SQUARES,
+                                scale, limit);
     return sum;
 }
 

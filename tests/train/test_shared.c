@@ -97,6 +97,9 @@ static void sync_update_zero_equals_whole(void **state)
     assert_same_bytes(3, "strategy={name: sync, update: zero}", "clip={norm: 0.5}");
     assert_same_bytes(3, "strategy={name: sync, update: zero}", "ema={decay: 0.9}");
     assert_same_bytes(2, "strategy={name: sync, update: zero}", "shards=4");
+    assert_same_bytes(3, "strategy={name: sync, update: zero, bucket_mib: 0.001}",
+                      "model.hidden=[200]"); /* several buckets */
+    assert_same_bytes(3, "strategy={name: sync, update: zero}", "precision=O2");
     assert_int_equal(train(NULL, 2, "strategy={name: sync, update: zero}", "optimizer=lars"),
                      CO_E_USAGE);
     assert_non_null(strstr(co_error_message(), "update: whole"));

@@ -9,6 +9,10 @@
 extern "C" {
 #endif
 
+/** The last three are the two halves of an all-reduce, in place: a buffer of `count` elements has a
+ * slice of `each` elements for each rank, in the order of co_comm_slice_index, the last ones
+ * shorter or empty. The first half, also in the order of a tree, gives each rank the sum of its own
+ * slice, and leaves the others undefined; the second gives all slices to all. */
 typedef enum co_coll {
     CO_COLL_BARRIER = 0,
     CO_COLL_BCAST,
@@ -22,6 +26,9 @@ typedef enum co_coll {
     CO_COLL_SEND,
     CO_COLL_RECV,
     CO_COLL_TREE,
+    CO_COLL_REDUCE_SLICES,
+    CO_COLL_GATHER_SLICES,
+    CO_COLL_TREE_SLICES,
     CO_COLL_COUNT
 } co_coll;
 
@@ -31,10 +38,11 @@ typedef struct co_coll_args {
     const void *in; /* of a tree all-reduce: const void *const *, (parts of this rank) */
     void *out;
     size_t count;
+    size_t each; /* elements of a slice, where operations have slices */
     co_dtype dtype;
     co_reduce_op op;
     int peer;            /* root, or the other side of a send or receive */
-    const co_tree *tree; /* of a tree all-reduce */
+    const co_tree *tree; /* of a sum in tree order */
     co_queue *queue;     /* buffers are in memory of its device, and ready when what it holds now is
                             done; NULL: the host's, and ready */
 } co_coll_args;
@@ -97,6 +105,8 @@ typedef struct co_comm_ops {
     co_status (*split)(co_comm **out, co_comm *comm, int color, int key);
     /* comm->timeout_ms has changed; NULL: nothing to do. */
     void (*set_timeout)(co_comm *comm);
+    /* Which slice is that rank's; NULL: the rank's number. */
+    int (*slice_index)(const co_comm *comm, int rank);
     /* co_comm_local; NULL function: all ranks share memory. */
     co_comm *(*local)(co_comm *comm);
     /* Zeroed memory that all ranks share; NULL: the transport has none. CO_E_UNSUPPORTED, on all

@@ -73,6 +73,10 @@ typedef struct co_strategy {
      * the optimizer's state of no other: these ranks, in order. Borrowed; NULL: each updates all.
      */
     co_comm *divided;
+    /* Likewise, on the host, where these are instead the slices of each bucket of this reducer,
+     * which sums a rank's slices alone: before_update leaves the rest of grad undefined. NULL: not
+     * so. */
+    const struct co_reducer *sliced;
 } co_strategy;
 
 /** What a strategy requires. */

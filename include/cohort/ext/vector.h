@@ -39,6 +39,8 @@ struct co_rng;
 
 /** Room for measure_squares. */
 #define CO_VECTOR_PARTS 256
+/* Elements of a block of sum_squares. */
+#define CO_VECTOR_SQUARES 1024
 
 /** M is (rows, cols), row by row; P (rank, rows) and Q (rank, cols): vectors one after another. */
 typedef struct co_vector_matrix {
@@ -78,8 +80,9 @@ typedef struct co_vector_ops {
 
     /* ---- one result ---- */
 
-    /** Of co_grad_use(x, *rule), which is in the device's memory; NULL: of x. In double: element i
-     *  goes to sum i mod 8, the last n mod 8 ones to sum 0; sums are added up from 0 to 7.
+    /** Of co_grad_use(x, *rule), which is in the device's memory; NULL: of x. In double, in blocks
+     *  of CO_VECTOR_SQUARES: element i goes to sum i mod 8 of its block, the last n mod 8 ones to
+     *  sum 0; the sums of a block are added up from 0 to 7, then blocks from first to last.
      *  `most`: what max_abs gives of x, in the same pass; NULL: not wanted. */
     void (*sum_squares)(co_queue *queue, double *out, float *most, const float *x, size_t n,
                         const co_grad_rule *rule);

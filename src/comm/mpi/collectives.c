@@ -3,7 +3,8 @@
  *
  * Knows which MPI call moves what; order, checks and waiting are in mpi.c.
  */
-#include "comm/mpi/internal.h"
+#include "comm/mpi/pipeline.h"
+#include "comm/queued.h"
 #include "comm/reduce.h"
 #include "core/mem.h"
 
@@ -151,6 +152,24 @@ static co_status coll_receive(mpi_comm *c, mpi_request *r, int n)
                         "recv");
 }
 
+/* Where slices do not follow hosts (co_mpi_is_piped). */
+static co_status coll_gather_slices(mpi_comm *c, mpi_request *r, int n)
+{
+    const co_coll_args *a = &r->link.base.args;
+    int *at = c->pipe->at, *length = at + c->base.size;
+
+    (void)n;
+    for (int p = 0; p < c->base.size; p++) {
+        size_t begin;
+
+        length[p] = (int)co_comm_slice(&begin, a->count, a->each, p);
+        at[p] = (int)begin;
+    }
+    return co_mpi_check(co_mpi->iallgatherv(co_mpi->in_place, 0, co_mpi->no_type, a->out, length,
+                                            at, co_mpi_type(a->dtype), c->data, &r->data),
+                        "gather_slices");
+}
+
 static const coll_start_fn coll_table[CO_COLL_COUNT] = {
     [CO_COLL_BCAST] = coll_bcast,
     [CO_COLL_REDUCE] = coll_reduce,
@@ -161,13 +180,15 @@ static const coll_start_fn coll_table[CO_COLL_COUNT] = {
     [CO_COLL_SEND] = coll_send,
     [CO_COLL_RECV] = coll_receive,
     [CO_COLL_TREE] = co_mpi_tree_start,
+    [CO_COLL_TREE_SLICES] = co_mpi_tree_start,
+    [CO_COLL_GATHER_SLICES] = coll_gather_slices,
 };
 
 size_t co_mpi_elements(const mpi_comm *c, const co_coll_args *args)
 {
     if (args->coll == CO_COLL_REDUCE_SCATTER)
         return (size_t)c->base.size * args->count;
-    return coll_table[args->coll] || args->coll == CO_COLL_ALLREDUCE ? args->count : 0;
+    return coll_table[args->coll] || co_mpi_is_piped(c, args) ? args->count : 0;
 }
 
 co_status co_mpi_start_piece(mpi_comm *c, mpi_request *r)
@@ -175,14 +196,14 @@ co_status co_mpi_start_piece(mpi_comm *c, mpi_request *r)
     const co_coll_args *args = &r->link.base.args;
     const size_t left = args->count - r->moved % args->count; /* of this block */
 
-    r->piece = left < COLL_PIECE ? left : COLL_PIECE;
+    r->piece = left < COLL_PIECE || args->each ? left : COLL_PIECE;
     return coll_table[args->coll](c, r, (int)r->piece);
 }
 
 co_status co_mpi_end_stage(bool *done, mpi_comm *c, mpi_request *r)
 {
     *done = true;
-    return r->link.base.args.coll == CO_COLL_TREE ? co_mpi_tree_end_stage(done, c, r) : CO_OK;
+    return co_comm_is_tree(&r->link.base.args) ? co_mpi_tree_end_stage(done, c, r) : CO_OK;
 }
 
 void co_mpi_finish_data(const mpi_comm *c, const co_coll_args *args)

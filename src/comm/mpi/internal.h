@@ -173,7 +173,9 @@ void co_mpi_destroy(co_comm *comm);
 /* end_mpiexec.c: call before aborting the job. */
 void co_mpi_end_launcher(void);
 
-/* pipeline.c: all-reduces over several hosts. */
+/* pipeline.c: all-reduces over several hosts, and their halves. */
+bool co_mpi_is_piped(const mpi_comm *c, const co_coll_args *args);
+int co_mpi_slice_index(const co_comm *comm, int rank);
 co_status co_mpi_pipe_open(mpi_comm *c);
 void co_mpi_pipe_close(mpi_comm *c, bool alive);
 /* Advance all posted ones and their `moved`. */

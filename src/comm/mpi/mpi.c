@@ -89,7 +89,7 @@ static co_status mpi_advance(bool *done, mpi_comm *c, mpi_request *r)
     CO_TRY(co_mpi_compare(done, c, r));
     if (!*done)
         return CO_OK;
-    if (r->link.base.args.coll == CO_COLL_ALLREDUCE)
+    if (co_mpi_is_piped(c, &r->link.base.args))
         CO_TRY(co_mpi_pipe_progress(c));
     else
         CO_TRY(mpi_move(c, r, elements));
@@ -423,6 +423,7 @@ const co_comm_ops co_transport_mpi = {
     .destroy_request = mpi_destroy_request,
     .split = co_mpi_split,
     .set_timeout = co_mpi_set_timeout,
+    .slice_index = co_mpi_slice_index,
     .local = mpi_local,
     .alloc = co_mpi_alloc,
     .free = co_mpi_free,

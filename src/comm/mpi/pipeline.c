@@ -7,6 +7,7 @@
  */
 #include "comm/mpi/pipeline.h"
 
+#include "comm/queued.h"
 #include "core/mem.h"
 
 enum { PIPE_REDUCE, PIPE_EXCHANGE, PIPE_GATHER, PIPE_SPREAD, PIPE_END };
@@ -33,7 +34,8 @@ static co_status pipe_open_comms(mpi_pipe *p, const mpi_comm *c)
     size[1] = -size[0];
     CO_TRY(co_mpi_check(co_mpi->allreduce(size, most, 2, co_mpi->i32, co_mpi->max, c->check),
                         "counting"));
-    p->slices = most[0] == -most[1] ? size[0] : 1;
+    p->equal = most[0] == -most[1];
+    p->slices = p->equal ? size[0] : 1;
     CO_TRY(pipe_first_rank(&first, c));
     CO_TRY(co_mpi_check(
         co_mpi->comm_split(c->check, local < p->slices ? local : -1, first, &p->exchange),
@@ -43,6 +45,36 @@ static co_status pipe_open_comms(mpi_pipe *p, const mpi_comm *c)
     co_mpi->comm_size(p->exchange, &p->hosts);
     co_mpi->comm_rank(p->exchange, &p->me);
     return co_mpi_check(co_mpi->comm_dup(p->exchange, &p->gather), "making a communicator");
+}
+
+/* Slices are in the order in which the stages cut a buffer: by ranks of a host, then by hosts. */
+static co_status pipe_find_slices(mpi_pipe *p, const mpi_comm *c)
+{
+    const size_t ranks = (size_t)c->base.size;
+    const int local = c->host.ranks ? c->host.ranks->rank : 0;
+
+    p->index = co_calloc(3 * ranks, sizeof(*p->index));
+    if (!p->index)
+        return CO_E_NOMEM;
+    p->at = p->index + ranks;
+    p->index[c->base.rank] = p->equal ? local * p->hosts + p->me : c->base.rank;
+    return co_mpi_check(co_mpi->allreduce(co_mpi->in_place, p->index, c->base.size, co_mpi->i32,
+                                          co_mpi->sum, c->check),
+                        "numbering slices");
+}
+
+int co_mpi_slice_index(const co_comm *comm, int rank)
+{
+    const mpi_pipe *p = ((const mpi_comm *)comm)->pipe;
+
+    return p ? p->index[rank] : rank;
+}
+
+/* Where hosts have different numbers of ranks all is added up, and MPI gathers. */
+bool co_mpi_is_piped(const mpi_comm *c, const co_coll_args *args)
+{
+    return args->coll == CO_COLL_ALLREDUCE || args->coll == CO_COLL_REDUCE_SLICES ||
+           (args->coll == CO_COLL_GATHER_SLICES && c->pipe->equal);
 }
 
 co_status co_mpi_pipe_open(mpi_comm *c)
@@ -56,6 +88,7 @@ co_status co_mpi_pipe_open(mpi_comm *c)
         return CO_E_NOMEM;
     p->exchange = p->gather = co_mpi->no_communicator;
     CO_TRY(pipe_open_comms(p, c));
+    CO_TRY(pipe_find_slices(p, c));
     for (int i = 0; i < MPI_PIPE_PIECES; i++) {
         p->piece[i].data = co_mpi->no_transfer;
         p->piece[i].count = co_calloc((size_t)p->hosts + 1, 4 * sizeof(int));
@@ -82,6 +115,7 @@ void co_mpi_pipe_close(mpi_comm *c, bool alive)
         co_free(p->piece[i].slice);
         co_free(p->piece[i].in);
     }
+    co_free(p->index);
     if (p->gather != co_mpi->no_communicator)
         co_mpi->comm_free(&p->gather);
     if (p->exchange != co_mpi->no_communicator)
@@ -112,12 +146,39 @@ static co_reduce_op pipe_op(const mpi_piece *piece)
     return pipe_args(piece)->op == CO_AVG ? CO_SUM : pipe_args(piece)->op;
 }
 
+/* One half between the ranks of a host: their slices are those of as many hosts each. */
+static co_status pipe_host_half(mpi_comm *c, mpi_piece *piece, co_comm *ranks)
+{
+    co_coll_args args = *pipe_args(piece);
+
+    args.each *= (size_t)c->pipe->hosts;
+    args.op = pipe_op(piece);
+    return co_comm_enqueue(&piece->host, ranks, &args);
+}
+
+/* The slice of this rank among those of its host is worked on where it is. */
+static co_status pipe_begin_half(mpi_comm *c, mpi_piece *piece)
+{
+    co_comm *ranks = c->host.ranks;
+    const size_t each = piece->each * (size_t)c->pipe->hosts;
+    size_t begin;
+
+    piece->n_work = co_comm_slice(&begin, piece->n, each, ranks ? ranks->rank : 0);
+    piece->work = pipe_out(piece) + begin * co_mpi_piece_esize(piece);
+    piece->from = piece->work;
+    return ranks && pipe_args(piece)->coll == CO_COLL_REDUCE_SLICES
+               ? pipe_host_half(c, piece, ranks)
+               : CO_OK;
+}
+
 static co_status pipe_reduce(mpi_comm *c, mpi_piece *piece)
 {
     const co_dtype dtype = pipe_args(piece)->dtype;
     const size_t bytes = piece->n * co_mpi_piece_esize(piece);
     co_comm *ranks = c->host.ranks;
 
+    if (piece->each)
+        return pipe_begin_half(c, piece);
     if (!ranks) {
         piece->work = pipe_out(piece);
         piece->from = pipe_in(piece);
@@ -140,6 +201,8 @@ static co_status pipe_spread(mpi_comm *c, mpi_piece *piece)
 
     if (!c->host.ranks)
         return CO_OK;
+    if (piece->each)
+        return pipe_host_half(c, piece, c->host.spread);
     if (piece->sliced)
         return co_comm_iallgather(&piece->host, c->host.spread, pipe_out(piece), piece->work,
                                   piece->n_work, dtype);
@@ -155,10 +218,9 @@ static co_status pipe_candidate(mpi_request **out, mpi_comm *c)
     bool arrived;
 
     *out = NULL;
-    while (r && r->link.base.args.coll == CO_COLL_ALLREDUCE &&
-           r->entered == r->link.base.args.count)
+    while (r && co_mpi_is_piped(c, &r->link.base.args) && r->entered == r->link.base.args.count)
         r = (mpi_request *)r->link.next;
-    if (!r || r->link.base.args.coll != CO_COLL_ALLREDUCE)
+    if (!r || !co_mpi_is_piped(c, &r->link.base.args))
         return CO_OK;
     CO_TRY(co_mpi_compare(&arrived, c, r));
     if (arrived)
@@ -175,8 +237,10 @@ static void pipe_cut(mpi_piece *piece, const mpi_pipe *p, mpi_request *r)
 
     piece->request = r;
     piece->at = r->entered;
-    piece->n = left < most ? left : most;
-    piece->sliced = p->slices > 1 && piece->n >= unit;
+    piece->each = p->equal ? args->each : 0;
+    piece->small = false;
+    piece->n = left < most || piece->each ? left : most;
+    piece->sliced = p->slices > 1 && piece->n >= unit && !piece->each;
     if (piece->sliced)
         piece->n = piece->n / unit * unit;
     piece->n_work = piece->sliced ? piece->n / (size_t)p->slices : piece->n;
@@ -225,15 +289,28 @@ static co_status pipe_is_free(bool *is_free, mpi_piece *piece)
     return CO_OK;
 }
 
+/* Whether this half goes without the stage. */
+static bool pipe_skips(const mpi_piece *piece, int stage)
+{
+    const bool sums = pipe_args(piece)->coll == CO_COLL_REDUCE_SLICES;
+
+    return piece->each && (stage == PIPE_EXCHANGE ? !sums : stage == PIPE_SPREAD && sums);
+}
+
 static co_status pipe_start(mpi_comm *c, mpi_piece *piece, int stage)
 {
+    if (pipe_skips(piece, stage))
+        return CO_OK;
     switch (stage) {
     case PIPE_EXCHANGE:
         return piece->work ? co_mpi_across_exchange(c->pipe, piece) : CO_OK;
     case PIPE_GATHER:
         if (!piece->work)
             return CO_OK;
-        co_mpi_across_add(c->pipe, piece, c->base.size);
+        if (pipe_args(piece)->coll != CO_COLL_GATHER_SLICES)
+            co_mpi_across_add(c->pipe, piece, c->base.size);
+        if (piece->each && pipe_args(piece)->coll == CO_COLL_REDUCE_SLICES)
+            return CO_OK;
         return co_mpi_across_gather(c->pipe, piece);
     case PIPE_SPREAD:
         return pipe_spread(c, piece);

@@ -1,5 +1,6 @@
 /*
- * pipeline.h - an all-reduce over several hosts, in pieces that pass through four stages.
+ * pipeline.h - an all-reduce over several hosts, in pieces that pass through four stages; its
+ * halves are one piece each, and pass through the first two, or the last two.
  *
  *   reduce    ranks of a host sum a piece; each gets a slice of the sum, or the first all of it
  *   exchange  each rank with a slice receives its part of that slice from all hosts, and sums these
@@ -30,6 +31,7 @@ typedef struct mpi_piece {
     unsigned char *work;       /* this rank's slice of the result; NULL: none */
     const unsigned char *from; /* this host's contribution to it; may be `work` */
     size_t n_work;
+    size_t each;               /* of a half: elements of a rank's slice; 0: another operation */
     bool small;                /* the whole slice is exchanged, and nothing gathered */
     co_request *host;          /* owned: in flight between ranks of a host; NULL: none */
     mpi_transfer data;         /* in flight between hosts */
@@ -45,6 +47,9 @@ typedef struct mpi_pipe {
     mpi_communicator exchange, gather;
     int hosts, me; /* of those */
     int slices;    /* ranks per host if all hosts have equally many, else 1 */
+    bool equal;    /* they have */
+    int *index;    /* owned; (ranks): which slice of a half is whose */
+    int *at;       /* (2, ranks), after it: room for offsets and lengths */
     /* The next piece to enter each stage, and to leave the last; piece i is *order[i %
        MPI_PIPE_PIECES]. */
     uint64_t next[MPI_PIPE_STAGES + 1];

@@ -18,8 +18,9 @@
 static int sum_part(int *begin, const mpi_pipe *pipe, const mpi_piece *piece, int host)
 {
     const size_t hosts = (size_t)pipe->hosts, n = piece->n_work;
-    const size_t each =
+    const size_t lines =
         (n / hosts + (n % hosts != 0) + MPI_PIPE_LINE - 1) / MPI_PIPE_LINE * MPI_PIPE_LINE;
+    const size_t each = piece->each ? piece->each : lines;
     const size_t from = (size_t)host * each < n ? (size_t)host * each : n;
 
     *begin = (int)from;
@@ -58,7 +59,7 @@ co_status co_mpi_across_exchange(mpi_pipe *pipe, mpi_piece *piece)
     const size_t all = piece->n_work * (size_t)pipe->hosts * co_mpi_piece_esize(piece);
     const int n = (int)piece->n_work;
 
-    piece->small = all <= ACROSS_SMALL;
+    piece->small = all <= ACROSS_SMALL && !piece->each;
     if (!piece->small)
         return sum_exchange_parts(pipe, piece);
     CO_TRY(co_mpi_grow(&piece->in, &piece->in_bytes, all));

@@ -1,6 +1,6 @@
 /*
  * tree.c - the tree all-reduce over MPI, a piece at a time: each rank receives its slice of all
- * parts, sums them in tree order and sends the sum to all.
+ * parts, sums them in tree order and sends the sum to all, or keeps it where slices are wanted.
  *
  * MPI's own reductions choose their order by size and number of ranks, so they are not used. Only
  * one piece is in flight at a time, so one set of buffers is enough.
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "comm/mpi/internal.h"
+#include "comm/queued.h"
 #include "comm/tree.h"
 #include "core/mem.h"
 
@@ -64,15 +65,18 @@ static const unsigned char *tree_part(const mpi_request *r, int part)
 }
 
 /* Compute what each rank sends and receives for a piece of n elements. */
-static void tree_lay_out(mpi_tree *t, const mpi_comm *c, const co_tree *tree, int n)
+static void tree_lay_out(mpi_tree *t, const mpi_comm *c, const co_coll_args *a, int n)
 {
+    const co_tree *tree = a->tree;
     const int me = c->base.rank;
     int in_at = 0, out_at = 0;
 
     for (int p = 0; p < c->base.size; p++) {
         size_t begin;
 
-        t->length[p] = (int)co_tree_slice(&begin, tree, (size_t)n, MPI_TREE_LINE, p);
+        t->length[p] = a->each ? (int)co_comm_slice(&begin, (size_t)n, a->each,
+                                                    co_comm_slice_index(&c->base, p))
+                               : (int)co_tree_slice(&begin, tree, (size_t)n, MPI_TREE_LINE, p);
         t->begin[p] = (int)begin;
     }
     for (int p = 0; p < c->base.size; p++) {
@@ -113,7 +117,7 @@ static co_status tree_exchange(mpi_comm *c, mpi_request *r, int n)
 
     CO_TRY(tree_open(c));
     t = c->tree;
-    tree_lay_out(t, c, a->tree, n);
+    tree_lay_out(t, c, a, n);
     CO_TRY(co_mpi_grow(&t->in, &t->in_bytes, (size_t)(t->in_at[last] + t->in_n[last]) * esize));
     CO_TRY(tree_pack(&out, c, r, esize));
     return co_mpi_check(co_mpi->ialltoallv(out, t->out_n, t->out_at, co_mpi_type(a->dtype), t->in,
@@ -160,9 +164,9 @@ static void tree_add_up(const mpi_comm *c, const mpi_request *r)
 
 co_status co_mpi_tree_end_stage(bool *done, mpi_comm *c, mpi_request *r)
 {
-    *done = r->stage == 1;
+    *done = r->stage == 1 || r->link.base.args.each;
     if (r->stage == 0)
         tree_add_up(c, r);
-    r->stage = !r->stage;
+    r->stage = !*done;
     return CO_OK;
 }

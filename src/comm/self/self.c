@@ -108,7 +108,7 @@ static co_status self_post(co_request **request, co_comm *comm, const co_coll_ar
         st = self_send(self, args);
     else if (args->coll == CO_COLL_RECV)
         co_comm_queue_push(&self->receives, link);
-    else if (args->coll == CO_COLL_TREE)
+    else if (co_comm_is_tree(args))
         st = self_copy_root(args, bytes);
     else if (bytes && args->in != args->out)
         /* with one rank, sum, product and average are the input */

@@ -28,23 +28,33 @@ static bool coll_put(shm_comm *c);
 static size_t coll_chunk(const shm_comm *c, const shm_request *request)
 {
     const co_coll_args *args = &request->link.base.args;
-    const size_t all = SHM_CHUNK / request->esize;
+    size_t all = SHM_CHUNK / request->esize;
 
     if (request->coll->blocks)
-        return all / (size_t)c->base.size;
+        all /= (size_t)c->base.size;
     return request->coll->parts ? all / (size_t)args->tree->most_parts : all;
+}
+
+/* Elements that the steps go over. */
+static size_t coll_span(const shm_request *request)
+{
+    const co_coll_args *args = &request->link.base.args;
+
+    return request->coll->slices && args->each < args->count ? args->each : args->count;
 }
 
 /* Choose the algorithm and number the operation's steps. */
 static void coll_number(shm_comm *c, shm_request *request)
 {
     const co_coll_args *args = &request->link.base.args;
+    size_t span;
 
     request->esize = co_dtype_size(args->dtype);
     request->descriptor = co_comm_descriptor(args, c->sequence++);
     request->coll = co_shm_coll_choose(args, args->count * request->esize, c->base.size);
+    span = request->span = coll_span(request);
     request->chunk = request->coll->small ? args->count : coll_chunk(c, request);
-    request->steps = args->count > request->chunk ? (args->count - 1) / request->chunk + 1 : 1;
+    request->steps = span > request->chunk ? (span - 1) / request->chunk + 1 : 1;
     request->small = request->coll->small ? c->smalls++ : 0;
     request->first = c->posted;
     c->posted += request->steps;
@@ -85,7 +95,7 @@ static void coll_advance(shm_comm *c, int phase)
 
 static shm_step coll_step(shm_comm *c, const shm_request *request, uint64_t step)
 {
-    const size_t count = request->link.base.args.count;
+    const size_t count = request->span;
     const size_t offset = (size_t)(step - request->first) * request->chunk;
 
     return (shm_step){.c = c,

@@ -112,6 +112,7 @@ struct shm_request {
     const struct shm_coll *coll; /* NULL: a message */
     uint64_t first, steps;
     uint64_t small; /* for small operations: the slot->small of this step is used */
+    size_t span;    /* elements that the steps go over */
     size_t chunk;   /* elements per step, of each block */
     size_t esize;
     size_t moved; /* bytes of a message so far, including the header */
@@ -206,11 +207,15 @@ typedef struct shm_coll {
                     buffer */
     bool blocks; /* a slot holds a piece of each rank's block */
     bool parts;  /* a slot holds a piece of each part of a tree */
+    bool slices; /* steps go over all slices of a buffer at once, as over blocks */
     shm_step_fn put, reduce, get;
 } shm_coll;
 
 /* The algorithm for an operation of `bytes`; the same on all ranks, since their arguments are. */
 const shm_coll *co_shm_coll_choose(const co_coll_args *args, size_t bytes, int ranks);
+
+/* That of a half of an all-reduce. */
+const shm_coll *co_shm_coll_slices(co_coll coll);
 
 /* Returns whether it is complete; if not, it is in progress as if posted. Recorded in the rank's
    watch in either case. */

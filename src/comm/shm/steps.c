@@ -126,6 +126,7 @@ static void steps_put_own_slices(const shm_step *s)
 
 static void steps_put_blocks(const shm_step *s)
 {
+    co_shm_slot(s->c, s->rank, s->step)->in = 0;
     for (int p = 0; p < s->size; p++)
         if (p != s->rank)
             steps_copy(s, steps_slot(s, s->rank, (size_t)p * s->request->chunk), steps_in(s, p),
@@ -420,6 +421,8 @@ static const shm_coll steps_tree_small = {
 
 const shm_coll *co_shm_coll_choose(const co_coll_args *args, size_t bytes, int ranks)
 {
+    if (args->each)
+        return co_shm_coll_slices(args->coll);
     if (bytes < STEPS_OFFER_BYTES && args->coll == CO_COLL_ALLREDUCE)
         return ranks == 2 ? &steps_allreduce_pair : &steps_allreduce_tiny;
     if (bytes <= SHM_SMALL && args->coll == CO_COLL_ALLREDUCE)

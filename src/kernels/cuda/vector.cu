@@ -108,17 +108,17 @@ KERNEL(vector_max_abs, cuda_arrays)
     ATOMIC_MAX((uint32_t *)(void *)arg.out, most);
 }
 
-#define SQUARES_TILE (8 * CUDA_BLOCK)
+#define SQUARES_TILE 1024 /* CO_VECTOR_SQUARES */
 
 /* One block: eight sums have the order that the contract says, the squares are made by all. */
 KERNEL(vector_sum_squares, cuda_squares)
 {
-    SHARED double square[SQUARES_TILE], sum[8];
+    SHARED double square[SQUARES_TILE], sum[8], all;
     const size_t whole = arg.n / 8 * 8;
 
     PHASE
-        if (THREAD < 8)
-            sum[THREAD] = 0;
+        if (THREAD == 0)
+            all = 0;
     for (size_t first = 0; first < arg.n; first += SQUARES_TILE) {
         PHASE
             for (size_t i = THREAD; i < SQUARES_TILE && first + i < arg.n; i += THREADS) {
@@ -127,21 +127,27 @@ KERNEL(vector_sum_squares, cuda_squares)
                 square[i] = (double)used * (double)used;
             }
         PHASE
-            if (THREAD < 8)
+            if (THREAD < 8) {
+                sum[THREAD] = 0;
                 for (size_t i = THREAD; i < SQUARES_TILE && first + i < whole; i += 8)
                     sum[THREAD] += square[i];
-    }
-    PHASE {
-        double all = 0;
+            }
+        PHASE {
+            double block = 0;
 
-        if (THREAD > 0)
-            continue;
-        for (size_t i = whole; i < arg.n; i++)
-            sum[0] += square[i % SQUARES_TILE];
-        for (int k = 0; k < 8; k++)
-            all += sum[k];
-        *arg.out = all;
+            if (THREAD > 0)
+                continue;
+            for (size_t i = whole > first ? whole - first : 0;
+                 i < SQUARES_TILE && first + i < arg.n; i++)
+                sum[0] += square[i];
+            for (int k = 0; k < 8; k++)
+                block += sum[k];
+            all += block;
+        }
     }
+    PHASE
+        if (THREAD == 0)
+            *arg.out = all;
 }
 
 /* Of a whole block: tile[0] becomes the sum. */
