@@ -185,7 +185,7 @@ choose() # SEED: sets kind, mode, mpi, hosts, ranks, victim, at
     draw 200
     at=$((20 + drawn))
     [ $kind != cut-at-start ] || at=-1
-    [ $kind != cut-at-end ] || at=$((steps - 30))
+    [ $kind != cut-at-end ] || at=$((steps - 60))
     hosts_wire=$build/tests/network/wire
     case $kind in flapping | partition*) hosts_wire= ;; esac # a veth, whose carrier is lost
     hosts_seed=$1
@@ -278,7 +278,8 @@ explained()
     [ "$code" = 4 ] || return 1
     case $(grep '^cohort: error' log | grep -v 'see above' | tail -n 1) in
     *"timed out after "*" ms, waiting in "* | *" died in or after step "* | *" died before "* | \
-        *"has waited "*" s for MPI"* | *"MPI failed in "* | *"it waits for "*) echo ended ;;
+        *"has waited "*" s for MPI"* | *"MPI failed in "* | *"it waits for "* | \
+        *" had not begun "*": a host or its network does not answer"*) echo ended ;;
     *) return 1 ;;
     esac
 }

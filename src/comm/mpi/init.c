@@ -9,8 +9,6 @@
 #include "comm/mpi/internal.h"
 #include "comm/mpi/mpi.h"
 
-#define INIT_FINALIZE_MS 10000
-
 static bool init_is_ours; /* then finalizing is, too */
 
 co_status co_mpi_init(uint32_t ms)
@@ -45,7 +43,7 @@ void co_mpi_finalize(int exit_code)
     co_mpi->finalized(&finalized);
     if (finalized)
         return;
-    co_mpi_limit_begin(&limit, "MPI_Finalize", INIT_FINALIZE_MS, exit_code);
+    co_mpi_limit_begin(&limit, "MPI_Finalize", CO_MPI_END_MS, exit_code);
     co_mpi->finalize();
     co_mpi_limit_end(&limit);
 }

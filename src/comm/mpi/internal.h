@@ -79,7 +79,7 @@ co_status co_mpi_load(void);
    least). */
 co_status co_mpi_init(uint32_t ms);
 
-/* limit.c: between begin and end, MPI is in a call that other ranks have to make, too. If that
+/* limit.c: between begin and end, MPI is in a call that others have to answer. If that
    takes longer than `ms`, says so and ends the process with `exit_code`. `what` is borrowed. */
 typedef struct co_mpi_limit {
     const char *what;

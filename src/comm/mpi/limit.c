@@ -1,5 +1,6 @@
 /*
- * limit.c - a time limit for calls of MPI that return only when other ranks have made them too.
+ * limit.c - a time limit for calls of MPI that return only when others have answered: ranks, or the
+ * launcher.
  *
  * Such a call cannot be polled or cancelled, and where a host does not answer it never returns. So
  * a thread waits beside it, and ends the process. It does not call MPI_Abort: MPI is busy in the
@@ -19,11 +20,11 @@ static void limit_expire(const co_mpi_limit *limit)
     char host[65] = "";
 
     (void)gethostname(host, sizeof(host) - 1);
-    co_log(
-        limit->exit_code ? CO_LOG_ERROR : CO_LOG_WARN,
-        "process %ld on %s has waited %.0f s for MPI to return from %s, where ranks meet: one of "
-        "them, or its host, does not answer; this rank ends without it",
-        (long)getpid(), host, limit->ms / 1000.0, limit->what);
+    co_log(limit->exit_code ? CO_LOG_ERROR : CO_LOG_WARN,
+           "process %ld on %s has waited %.0f s for MPI to return from %s: another rank, the "
+           "launcher, "
+           "or the host of one of them does not answer; this rank ends without it",
+           (long)getpid(), host, limit->ms / 1000.0, limit->what);
     fflush(NULL);
     if (limit->exit_code)
         co_mpi_end_launcher();

@@ -256,12 +256,16 @@ static void mpi_fail(co_comm *comm, int rank, co_status status, const char *caus
 void co_mpi_abort(co_comm *comm, co_status status, const char *cause)
 {
     const mpi_comm *c = (const mpi_comm *)comm;
+    co_mpi_limit limit;
 
     co_log(CO_LOG_ERROR, "rank %d failed: %s", c->world_rank, cause);
     co_log_wait_read(1000);
     co_mpi_end_launcher();
+    /* MPICH's asks mpiexec to end the job and waits for an answer; its host may be gone. */
+    co_mpi_limit_begin(&limit, "MPI_Abort", CO_MPI_END_MS, co_exit_code(status));
     co_mpi_lock(); /* never unlocked */
     co_mpi->abort(co_mpi->world, co_exit_code(status));
+    co_mpi_limit_end(&limit);
 }
 
 static bool mpi_is_alive(const mpi_comm *c)

@@ -5,6 +5,7 @@
 #include <cohort/comm.h>
 
 #define CO_MPI_START_MS 30000 /* MPI_Init may take this long whatever the timeout */
+#define CO_MPI_END_MS   10000 /* MPI_Finalize and MPI_Abort, which no other rank waits for */
 
 /* Whether this process can use an MPI; *why is a static one-line reason when not. */
 bool co_mpi_available(const char **why);
