@@ -28,7 +28,7 @@ export: checkpoint ops graph tensor core
 telemetry: metrics core
 report: telemetry metrics core
 live: report launch telemetry core
-plan: strategy telemetry core
+plan: strategy comm telemetry core
 profile: telemetry data comm graph device core
 model: profile backends models ops optim comm graph tensor device metrics core
 generate: model text core

@@ -30,10 +30,10 @@ enum { TREE_UP, TREE_COMBINE, TREE_DOWN, TREE_SPREAD, TREE_END };
 
 /* An operation of one rank. */
 typedef struct calls_transfer {
-    struct calls_transfer *next;
-    MPI_Request *request; /* (room) owned */
-    int n, room, first;   /* first: the first one that is not complete */
-    bool forgotten;       /* nobody asks for it any more */
+    struct calls_transfer *next; /* in the rank's list */
+    MPI_Request *request;        /* (room) owned */
+    int n, room, first;          /* first: the first one that is not complete */
+    bool forgotten;              /* nobody asks for it any more */
     /* of a reduction: */
     int phase, mask, tag, count, size, rank;
     unsigned char *sum, *in; /* sum: the caller's; in: owned */
@@ -43,7 +43,7 @@ typedef struct calls_transfer {
 } calls_transfer;
 
 typedef struct calls_rank {
-    calls_transfer *under_way;
+    calls_transfer *under_way; /* collectives, and messages that nobody asks for */
     MPI_Comm comm[CALLS_COMMS];
     int used[CALLS_COMMS]; /* operations of it, so far */
     int n_comm;
@@ -79,15 +79,24 @@ static int calls_tag(MPI_Comm comm)
     return CALLS_TAG + self->used[i]++ % CALLS_TAGS;
 }
 
-static calls_transfer *calls_new(int room)
+/* A message. */
+static calls_transfer *calls_single(int room)
 {
-    calls_rank *self = calls_self();
     calls_transfer *t = calloc(1, sizeof(*t));
 
     if (!t || !(t->request = calloc((size_t)room + 1, sizeof(*t->request))))
         abort();
     t->room = room;
     t->phase = TREE_END;
+    return t;
+}
+
+/* A collective, which advances whatever the rank asks for. */
+static calls_transfer *calls_new(int room)
+{
+    calls_rank *self = calls_self();
+    calls_transfer *t = calls_single(room);
+
     t->next = self->under_way;
     self->under_way = t;
     return t;
@@ -97,9 +106,10 @@ static void calls_free(calls_transfer *t)
 {
     calls_transfer **at = &calls_self()->under_way;
 
-    while (*at != t)
+    while (*at && *at != t)
         at = &(*at)->next;
-    *at = t->next;
+    if (*at)
+        *at = t->next;
     free(t->request);
     free(t->in);
     free(t);
@@ -231,7 +241,7 @@ static int calls_test(mpi_transfer *transfer, int *done)
     if (!t)
         return MPI_SUCCESS;
     simulate_progress();
-    *done = t->first == t->n && t->phase == TREE_END;
+    *done = calls_advance(t);
     if (*done) {
         calls_free(t);
         *transfer = 0;
@@ -243,8 +253,11 @@ static int calls_request_free(mpi_transfer *transfer)
 {
     calls_transfer *t = (calls_transfer *)*transfer;
 
-    if (t)
+    if (t) {
         t->forgotten = true;
+        t->next = calls_self()->under_way;
+        calls_self()->under_way = t;
+    }
     *transfer = 0;
     return MPI_SUCCESS;
 }
@@ -254,7 +267,7 @@ static int calls_request_free(mpi_transfer *transfer)
 static int calls_isend(const void *from, int n, mpi_type type, int to, int tag,
                        mpi_communicator comm, mpi_transfer *out)
 {
-    calls_transfer *t = calls_new(1);
+    calls_transfer *t = calls_single(1);
 
     calls_send(t, from, n, TYPE(type), to, tag, COMM(comm));
     *out = (mpi_transfer)t;
@@ -264,7 +277,7 @@ static int calls_isend(const void *from, int n, mpi_type type, int to, int tag,
 static int calls_irecv(void *to, int n, mpi_type type, int from, int tag, mpi_communicator comm,
                        mpi_transfer *out)
 {
-    calls_transfer *t = calls_new(1);
+    calls_transfer *t = calls_single(1);
 
     calls_receive(t, to, n, TYPE(type), from, tag, COMM(comm));
     *out = (mpi_transfer)t;

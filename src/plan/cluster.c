@@ -288,9 +288,10 @@ co_status co_cluster_read(co_cluster *out, const co_config *config)
 
 /* ---- as seen from a node ---- */
 
-co_cost_link co_cluster_across(const co_cluster *c, double nodes, bool all)
+/* `leaves`: part of what a node sends that leaves its switch or group. */
+static co_cost_link cluster_across(const co_cluster *c, double nodes, double leaves)
 {
-    const double group = (double)c->group, leaves = (nodes - group) / (nodes - 1);
+    const double group = (double)c->group;
     co_cost_link link = c->across.cost;
     double hops;
 
@@ -302,7 +303,20 @@ co_cost_link co_cluster_across(const co_cluster *c, double nodes, bool all)
                ? 3
                : 2 * (c->group > 1 ? ceil(log(nodes) / log(group) - 1e-9) - 1 : 1);
     link.latency += hops * c->hop;
-    if (all && leaves * c->taper > 1)
+    if (leaves * c->taper > 1)
         link.bandwidth /= leaves * c->taper;
     return link;
+}
+
+co_cost_link co_cluster_across(const co_cluster *c, double nodes, bool all)
+{
+    return cluster_across(c, nodes, all ? (nodes - (double)c->group) / (nodes - 1) : 0);
+}
+
+co_cost_link co_cluster_group(const co_cluster *c, double nodes, double stride, double n)
+{
+    const double near = fmax(1, floor((double)c->group / stride)); /* of the n, with itself */
+
+    return near >= n ? cluster_across(c, fmin(nodes, stride * n), 0)
+                     : cluster_across(c, nodes, (n - near) / (n - 1));
 }

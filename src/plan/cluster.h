@@ -71,5 +71,7 @@ bool co_cluster_quantity(double *out, const char *text, const char *unit);
    (`all`, not a ring that is laid along the switches) the part that leaves a group is slower by the
    taper. */
 co_cost_link co_cluster_across(const co_cluster *cluster, double nodes, bool all);
+/* The same for nodes of which each sends to n - 1 others, `stride` apart. */
+co_cost_link co_cluster_group(const co_cluster *cluster, double nodes, double stride, double n);
 
 #endif

@@ -2,16 +2,15 @@
 #include "plan/cost.h"
 
 #include <math.h>
-#include <stdbool.h>
 
-#define COST_SMALL 16384.0   /* received bytes up to which sum_over_hosts.c exchanges once */
+#define COST_SMALL 16384.0   /* bytes of a level up to which sum_over_hosts.c exchanges once */
 #define COST_PIECE 1048576.0 /* bytes that pipeline.h exchanges at a time */
 
 double co_cost_levels(double p)
 {
-    double levels = 0;
+    int levels = 0;
 
-    for (double reach = 1; reach < p; reach *= 2)
+    while (exp2(levels) < p)
         levels++;
     return levels;
 }
@@ -65,28 +64,56 @@ double co_cost_two_trees(const co_cost_link *link, double bytes, double p)
     return 2 * co_cost_levels(p) * link->latency + 2 * bytes / link->bandwidth;
 }
 
-/* Each of a host's ranks exchanges a slice of its own. */
-static bool cost_is_small(double bytes, double p, double slices)
+/* Each of a host's ranks exchanges a slice of its own: all of it, once on each level. */
+static co_cost_exchange cost_small_slices(const co_cost_link *link, const co_levels *levels,
+                                          double bytes)
 {
-    return bytes / slices * p <= COST_SMALL;
+    co_cost_exchange x = {0};
+
+    for (int k = 0; k < levels->n; k++) {
+        const double others = levels->factor[k] - 1;
+
+        x.busy += others * fmax(link[k].overhead, bytes / link[k].bandwidth);
+        x.latency += others > 0 ? link[k].latency : 0;
+        x.bytes += others * bytes;
+    }
+    return x;
 }
 
-double co_cost_slices_bytes(double bytes, double p, double slices)
+/* A piece of `bytes`, there and back; `busy` is what it takes where others follow. */
+static co_cost_exchange cost_piece(const co_cost_link *link, const co_levels *levels, double bytes)
 {
-    if (p <= 1)
-        return 0;
-    return cost_is_small(bytes, p, slices) ? (p - 1) * bytes : 2 * (p - 1) / p * bytes;
+    double prepared = 0, wired = 0, both = 0;
+    co_cost_exchange x = {0};
+
+    for (int k = 0; k < levels->n; k++) {
+        const double f = levels->factor[k], sent = (f - 1) / f * bytes;
+        const double prepare = 2 * (f - 1) * link[k].overhead, wire = 2 * sent / link[k].bandwidth;
+
+        prepared += prepare;
+        wired += wire;
+        both += fmax(prepare, wire);
+        x.latency += f > 1 ? 2 * link[k].latency : 0;
+        x.bytes += 2 * sent;
+        bytes /= f;
+    }
+    x.busy = fmax(prepared, wired);
+    x.latency += both - x.busy;
+    return x;
 }
 
-double co_cost_slices(const co_cost_link *link, double bytes, double p, double slices)
+co_cost_exchange co_cost_slices(const co_cost_link *link, const co_levels *levels, double bytes,
+                                double slices)
 {
-    const double rounds = cost_is_small(bytes, p, slices) ? 1 : 2;
-    const double messages = rounds * (p - 1) * fmax(1, ceil(bytes / COST_PIECE));
+    const double pieces = fmax(1, ceil(bytes / COST_PIECE));
+    co_cost_exchange x;
 
-    if (p <= 1)
-        return 0;
-    return rounds * link->latency + fmax(messages * link->overhead,
-                                         co_cost_slices_bytes(bytes, p, slices) / link->bandwidth);
+    if (bytes / slices * levels->factor[0] <= COST_SMALL)
+        return cost_small_slices(link, levels, bytes);
+    x = cost_piece(link, levels, bytes / pieces);
+    x.busy *= pieces;
+    x.bytes *= pieces;
+    return x;
 }
 
 double co_cost_agree(const co_cost_link *link, double p)

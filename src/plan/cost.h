@@ -9,6 +9,8 @@
 #ifndef CO_PLAN_COST_H
 #define CO_PLAN_COST_H
 
+#include "comm/mpi/levels.h"
+
 typedef struct co_cost_link {
     double latency;   /* alpha: of one message, end to end */
     double bandwidth; /* beta: in each direction at once */
@@ -33,14 +35,22 @@ double co_cost_halving_doubling(const co_cost_link *link, double bytes, double p
    2 ceil(log2 p) alpha + 2 n / beta. NCCL's tree. */
 double co_cost_two_trees(const co_cost_link *link, double bytes, double p);
 
-/* What src/comm/mpi/pipeline.h does with a sum over p hosts, on each of which `slices` ranks have a
-   slice: every host gets its part of the bytes from all at once and sends the sum to all at once,
-   as MPI's linear all-to-all and all-gather do: 2 alpha + max(2 (p - 1) pieces overhead, 2 (p - 1)
-   / p n / beta), in pieces of 1 MiB; a rank's next message is prepared while the last one is on the
-   wire. One such exchange, of all bytes, where those that a rank receives are at most 16 KiB. */
-double co_cost_slices(const co_cost_link *link, double bytes, double p, double slices);
-/* Bytes that each of the p sends in that. */
-double co_cost_slices_bytes(double bytes, double p, double slices);
+/* What one collective takes. Of several in a row, each keeps the link for `busy` and is there
+   `latency` later. */
+typedef struct co_cost_exchange {
+    double busy, latency;
+    double bytes; /* that each node sends */
+} co_cost_exchange;
+
+/* What src/comm/mpi/pipeline.h does with a sum of n bytes over the hosts of `levels`, on each of
+   which `slices` ranks have a slice; link: of each level. In pieces of 1 MiB: on a level with
+   factor f, where s hosts share what has been summed below, every rank sends to f - 1 others, and
+   later receives from them, 1 / (s f) of the bytes: 2 (alpha + (f - 1) max(overhead, n / (s f) /
+   beta)), as a rank's next message is prepared while the last one is on the wire. Levels of one
+   piece follow each other; those of several overlap. Where a rank receives at most 16 KiB on a
+   level, all bytes go over each level, once. */
+co_cost_exchange co_cost_slices(const co_cost_link *link, const co_levels *levels, double bytes,
+                                double slices);
 /* Before it, descriptors are compared (src/comm/mpi/check.c) by a small non-blocking all-reduce, in
    Open MPI up a binomial tree and down: 2 ceil(log2 p) alpha. */
 double co_cost_agree(const co_cost_link *link, double p);

@@ -18,18 +18,38 @@ static bool exchange_is_wide(int algorithm)
     return algorithm != CO_ALLREDUCE_RING && algorithm != CO_ALLREDUCE_TREE;
 }
 
-static double exchange_over(const co_cost_link *link, const plan_layout *l, int algorithm,
-                            double bytes)
+/* As levels.h joins nodes. */
+static co_cost_exchange exchange_slices(const plan_layout *l, double bytes)
 {
-    return algorithm == CO_ALLREDUCE_SLICES ? co_cost_slices(link, bytes, l->nodes, l->each)
-                                            : exchange_costs[algorithm](link, bytes, l->nodes);
+    co_cost_link link[CO_LEVELS_MAX];
+    double stride = 1;
+    co_levels levels;
+
+    co_levels_find(&levels, (int)l->nodes, 0);
+    for (int k = 0; k < levels.n; k++) {
+        link[k] = co_cluster_group(l->cluster, l->nodes, stride, levels.factor[k]);
+        stride *= levels.factor[k];
+    }
+    return co_cost_slices(link, &levels, bytes, l->each);
 }
 
-static double exchange_across(const plan_layout *l, int algorithm, double bytes)
+/* A ring's or a tree's message waits for the one before it, so all of its time counts. */
+static co_cost_exchange exchange_across(const plan_layout *l, int algorithm, double bytes)
 {
     const co_cost_link link = co_cluster_across(l->cluster, l->nodes, exchange_is_wide(algorithm));
+    const double p = l->nodes;
 
-    return exchange_over(&link, l, algorithm, bytes);
+    if (algorithm == CO_ALLREDUCE_SLICES)
+        return exchange_slices(l, bytes);
+    return (co_cost_exchange){.busy = exchange_costs[algorithm](&link, bytes, p),
+                              .bytes = 2 * (p - 1) / p * bytes};
+}
+
+static double exchange_seconds(const plan_layout *l, int algorithm, double bytes)
+{
+    const co_cost_exchange x = exchange_across(l, algorithm, bytes);
+
+    return x.busy + x.latency;
 }
 
 /* What each collective of Cohort's waits for first. Ranks of a node follow each other in the tree.
@@ -48,34 +68,25 @@ static int exchange_algorithm(const plan_layout *l, double bytes)
     if (l->cluster->allreduce != CO_ALLREDUCE_BEST)
         return l->cluster->allreduce;
     for (int i = best + 1; i < CO_ALLREDUCE_BEST; i++)
-        if (exchange_across(l, i, bytes) < exchange_across(l, best, bytes))
+        if (exchange_seconds(l, i, bytes) < exchange_seconds(l, best, bytes))
             best = i;
     return best;
-}
-
-/* Of what a link has to carry without latency: messages of a rank follow each other. */
-static double exchange_busy(const plan_layout *l, int algorithm, double bytes)
-{
-    co_cost_link link = co_cluster_across(l->cluster, l->nodes, exchange_is_wide(algorithm));
-
-    /* a ring's or a tree's message waits for the one before it; only slices go all at once */
-    if (algorithm == CO_ALLREDUCE_SLICES)
-        link.latency = 0;
-    return exchange_over(&link, l, algorithm, bytes);
 }
 
 plan_exchange plan_exchange_whole(const plan_layout *l, double bytes)
 {
     const int algorithm = exchange_algorithm(l, bytes);
     plan_exchange x = {.own = co_cost_shared(&l->cluster->inside.cost, bytes, l->each)};
+    co_cost_exchange across;
 
     if (l->nodes <= 1)
         return x;
-    x.wire = exchange_busy(l, algorithm, bytes);
-    x.latency = exchange_across(l, algorithm, bytes) - x.wire;
+    across = exchange_across(l, algorithm, bytes);
+    x.wire = across.busy;
+    x.latency = across.latency;
+    x.bytes = across.bytes;
     if (algorithm == CO_ALLREDUCE_SLICES)
         x.latency += exchange_agree(l);
-    x.bytes = co_cost_slices_bytes(bytes, l->nodes, l->each);
     return x;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "comm/cases.h"
+#include "comm/mpi/levels.h"
 
 #define SUM_COUNT    1300001 /* more than one piece of any transport */
 #define SUM_MESSAGES 16
@@ -56,26 +57,50 @@ static bool sum_in_pieces_has_same_bits(co_comm *comm)
     return true;
 }
 
-/* Sums within each host in rank order, then over hosts. */
-static float sum_expected(int size, int each, size_t i)
+static int sum_from_environment(const char *name, int otherwise)
 {
-    float sum = 0;
+    const char *text = getenv(name);
 
-    for (int first = 0; first < size; first += each) {
-        float host = sum_value(first, i);
-
-        for (int rank = first + 1; rank < first + each && rank < size; rank++)
-            host += sum_value(rank, i);
-        sum = first == 0 ? host : sum + host;
-    }
-    return sum;
+    return text ? atoi(text) : otherwise;
 }
 
 static int sum_ranks_per_host(void)
 {
-    const char *text = getenv("COHORT_RANKS_PER_HOST");
+    return sum_from_environment("COHORT_RANKS_PER_HOST", 1);
+}
 
-    return text ? atoi(text) : 1;
+/* Element i, summed within a host in rank order. */
+static float sum_of_host(int host, int each, int size, size_t i)
+{
+    float sum = sum_value(host * each, i);
+
+    for (int rank = host * each + 1; rank < (host + 1) * each && rank < size; rank++)
+        sum += sum_value(rank, i);
+    return sum;
+}
+
+/* Element i, summed within hosts, over the hosts of each group of neighbours, over these groups. */
+static float sum_expected(int size, int each, const co_levels *levels, size_t i)
+{
+    const int hosts = (size + each - 1) / each;
+    float value[64] = {0};
+    int n = hosts;
+
+    for (int host = 0; host < hosts; host++)
+        value[host] = sum_of_host(host, each, size, i);
+    for (int k = 0; k < levels->n; k++) {
+        const int factor = levels->factor[k];
+
+        n /= factor;
+        for (int group = 0; group < n; group++) {
+            float sum = value[group * factor];
+
+            for (int host = 1; host < factor; host++)
+                sum += value[group * factor + host];
+            value[group] = sum;
+        }
+    }
+    return value[0];
 }
 
 /* `comm` has all ranks of `world`, in any order. */
@@ -83,10 +108,13 @@ static bool sum_in_order(co_comm *comm, co_comm *world)
 {
     const int each = sum_ranks_per_host(), size = co_comm_size(world);
     float *data = sum_data(co_comm_rank(world));
+    co_levels levels;
 
+    co_levels_find(&levels, (size + each - 1) / each,
+                   sum_from_environment("COHORT_HOSTS_PER_LEVEL", 0));
     CHECK_OK(co_comm_allreduce(comm, data, data, SUM_COUNT, CO_F32, CO_SUM));
     for (size_t i = 0; i < SUM_COUNT; i += 7)
-        CHECK(data[i] == sum_expected(size, each, i));
+        CHECK(data[i] == sum_expected(size, each, &levels, i));
     comm_free(data);
     return true;
 }

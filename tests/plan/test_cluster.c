@@ -98,6 +98,25 @@ static void taper_slows_only_what_leaves_a_switch(void **state)
     co_config_destroy(config);
 }
 
+static void taper_spares_groups_within_a_switch(void **state)
+{
+    co_config *config;
+    co_cluster c;
+
+    (void)state;
+    assert_int_equal(cluster_from(&c, &config,
+                                  "nodes: 64\ncores: 1\n" CLUSTER_LINK
+                                  "topology: {name: fat-tree, group: 16, taper: 4, hop: 1 us}\n"),
+                     CO_OK);
+    assert_true(co_cluster_group(&c, 64, 1, 8).bandwidth == 1.25e9);
+    assert_true(co_cluster_group(&c, 64, 1, 8).latency == c.across.cost.latency);
+    /* 8 apart: 2 of 8 are on this switch, 6 of the 7 others on another */
+    assert_true(fabs(co_cluster_group(&c, 64, 8, 8).bandwidth - 1.25e9 / (4 * 6.0 / 7)) < 1);
+    assert_true(fabs(co_cluster_group(&c, 64, 8, 8).latency - 27e-6) < 1e-12);
+    assert_true(co_cluster_group(&c, 64, 16, 4).bandwidth == 1.25e9 / 4);
+    co_config_destroy(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +124,7 @@ int main(void)
         cmocka_unit_test(cluster_file_gives_links_and_defaults),
         cmocka_unit_test(cluster_error_names_line_and_remedy),
         cmocka_unit_test(taper_slows_only_what_leaves_a_switch),
+        cmocka_unit_test(taper_spares_groups_within_a_switch),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,21 +49,54 @@ static void trees_of_1024_take_twenty_latencies(void **state)
     CLOSE(co_cost_two_trees(&cost_link, 1e6, 1024), 20 * 10e-6 + 2e-3);
 }
 
+/* A sum over p hosts, all links alike. */
+static co_cost_exchange cost_slices(double bytes, int p, double slices)
+{
+    co_cost_link link[CO_LEVELS_MAX];
+    co_levels levels;
+
+    co_levels_find(&levels, p, 0);
+    for (int k = 0; k < levels.n; k++)
+        link[k] = cost_link;
+    return co_cost_slices(link, &levels, bytes, slices);
+}
+
 static void slices_pay_their_messages_or_their_bytes(void **state)
 {
+    const co_cost_exchange four = cost_slices(4e6, 4, 1), many = cost_slices(1.2e6, 997, 1);
+
     (void)state;
-    CLOSE(co_cost_slices(&cost_link, 4e6, 4, 1), 2 * 10e-6 + 6e-3);
-    CLOSE(co_cost_slices_bytes(4e6, 4, 1), 6e6);
-    /* two pieces of 1 MiB to 999 others, twice: 4 ms, and the bytes take 2.4 */
-    CLOSE(co_cost_slices(&cost_link, 1.2e6, 1000, 1), 2 * 10e-6 + 2 * 2 * 999 * 1e-6);
+    CLOSE(four.busy, 6e-3);
+    CLOSE(four.latency, 2 * 10e-6);
+    CLOSE(four.bytes, 6e6);
+    /* two pieces of 1 MiB to 996 others, twice: 4 ms, and the bytes take 2.4 */
+    CLOSE(many.busy, 2 * 2 * 996 * 1e-6);
+    CLOSE(many.latency, 2 * 10e-6);
+}
+
+static void slices_on_levels_pay_each_level(void **state)
+{
+    const co_cost_exchange x = cost_slices(640e3, 64, 1); /* 8 * 8 */
+
+    (void)state;
+    CLOSE(x.bytes, 2 * 63.0 / 64 * 640e3);
+    CLOSE(x.busy, x.bytes / 1e9);
+    CLOSE(x.latency, 4 * 10e-6); /* on the second level 7 us of messages, 70 of bytes */
+    /* 16 * 8 * 8, 64 KB: 14 and 14 us of messages take longer than their bytes */
+    CLOSE(cost_slices(64e3, 1024, 1).busy, 2 * 1023.0 / 1024 * 64e-6);
+    CLOSE(cost_slices(64e3, 1024, 1).latency,
+          6 * 10e-6 + 2 * (15 / 16.0 * 64 + 7 + 7 - 1023.0 / 1024 * 64) * 1e-6);
 }
 
 static void small_slices_are_exchanged_once(void **state)
 {
     (void)state;
-    CLOSE(co_cost_slices(&cost_link, 4096, 4, 1), 10e-6 + 3 * 4096 / 1e9);
-    CLOSE(co_cost_slices_bytes(4097, 4, 1), 2 * 0.75 * 4097);
-    CLOSE(co_cost_slices_bytes(8192, 4, 2), 3.0 * 8192);
+    CLOSE(cost_slices(4096, 4, 1).busy, 3 * 4096 / 1e9);
+    CLOSE(cost_slices(4096, 4, 1).latency, 10e-6);
+    CLOSE(cost_slices(4097, 4, 1).bytes, 2 * 0.75 * 4097);
+    CLOSE(cost_slices(8192, 4, 2).bytes, 3.0 * 8192);
+    CLOSE(cost_slices(1024, 1024, 1).bytes, (15 + 7 + 7) * 1024.0);
+    CLOSE(cost_slices(1024, 1024, 1).latency, 3 * 10e-6);
 }
 
 static void descriptors_go_up_a_tree_and_down(void **state)
@@ -92,7 +125,7 @@ static void collective_of_one_rank_is_free(void **state)
     assert_true(co_cost_recursive_doubling(&cost_link, 1e6, 1) == 0);
     assert_true(co_cost_halving_doubling(&cost_link, 1e6, 1) == 0);
     assert_true(co_cost_two_trees(&cost_link, 1e6, 1) == 0);
-    assert_true(co_cost_slices(&cost_link, 1e6, 1, 1) == 0);
+    assert_true(cost_slices(1e6, 1, 1).busy == 0 && cost_slices(1e6, 1, 1).latency == 0);
     assert_true(co_cost_allgather(&cost_link, 1e6, 1) == 0);
     assert_true(co_cost_shared(&cost_link, 1e6, 1) == 0);
 }
@@ -147,6 +180,7 @@ int main(void)
         cmocka_unit_test(halving_doubling_of_eight_has_the_bytes_of_a_ring),
         cmocka_unit_test(trees_of_1024_take_twenty_latencies),
         cmocka_unit_test(slices_pay_their_messages_or_their_bytes),
+        cmocka_unit_test(slices_on_levels_pay_each_level),
         cmocka_unit_test(small_slices_are_exchanged_once),
         cmocka_unit_test(descriptors_go_up_a_tree_and_down),
         cmocka_unit_test(allgather_sends_to_all_others),

@@ -10,7 +10,23 @@
 #include "comm/queued.h"
 #include "core/mem.h"
 
-enum { PIPE_REDUCE, PIPE_EXCHANGE, PIPE_GATHER, PIPE_SPREAD, PIPE_END };
+/* Then come, for each level, its exchange, for each its gather, the spread, and the end. */
+enum { PIPE_REDUCE, PIPE_EXCHANGE };
+
+static int pipe_gather_stage(const mpi_pipe *p)
+{
+    return PIPE_EXCHANGE + p->levels;
+}
+
+static int pipe_spread_stage(const mpi_pipe *p)
+{
+    return PIPE_EXCHANGE + 2 * p->levels;
+}
+
+static int pipe_end_stage(const mpi_pipe *p)
+{
+    return pipe_spread_stage(p) + 1;
+}
 
 /* ---- creation ---- */
 
@@ -25,7 +41,7 @@ static co_status pipe_first_rank(int *first, const mpi_comm *c)
     return CO_OK;
 }
 
-static co_status pipe_open_comms(mpi_pipe *p, const mpi_comm *c)
+static co_status pipe_open_across(mpi_pipe *p, const mpi_comm *c)
 {
     const int local = c->host.ranks ? c->host.ranks->rank : 0;
     int size[2], most[2], first;
@@ -38,16 +54,13 @@ static co_status pipe_open_comms(mpi_pipe *p, const mpi_comm *c)
     p->slices = p->equal ? size[0] : 1;
     CO_TRY(pipe_first_rank(&first, c));
     CO_TRY(co_mpi_check(
-        co_mpi->comm_split(c->check, local < p->slices ? local : -1, first, &p->exchange),
+        co_mpi->comm_split(c->check, local < p->slices ? local : -1, first, &p->across),
         "making a communicator"));
-    if (p->exchange == co_mpi->no_communicator)
-        return CO_OK;
-    co_mpi->comm_size(p->exchange, &p->hosts);
-    co_mpi->comm_rank(p->exchange, &p->me);
-    return co_mpi_check(co_mpi->comm_dup(p->exchange, &p->gather), "making a communicator");
+    return p->across == co_mpi->no_communicator ? CO_OK : co_mpi_across_open(p);
 }
 
-/* Slices are in the order in which the stages cut a buffer: by ranks of a host, then by hosts. */
+/* Slices are in the order in which the stages cut a buffer: by ranks of a host, then by hosts,
+   level by level. */
 static co_status pipe_find_slices(mpi_pipe *p, const mpi_comm *c)
 {
     const size_t ranks = (size_t)c->base.size;
@@ -57,7 +70,7 @@ static co_status pipe_find_slices(mpi_pipe *p, const mpi_comm *c)
     if (!p->index)
         return CO_E_NOMEM;
     p->at = p->index + ranks;
-    p->index[c->base.rank] = p->equal ? local * p->hosts + p->me : c->base.rank;
+    p->index[c->base.rank] = p->equal ? local * p->hosts + p->part : c->base.rank;
     return co_mpi_check(co_mpi->allreduce(co_mpi->in_place, p->index, c->base.size, co_mpi->i32,
                                           co_mpi->sum, c->check),
                         "numbering slices");
@@ -86,17 +99,11 @@ co_status co_mpi_pipe_open(mpi_comm *c)
     p = c->pipe = co_calloc(1, sizeof(*p));
     if (!p)
         return CO_E_NOMEM;
-    p->exchange = p->gather = co_mpi->no_communicator;
-    CO_TRY(pipe_open_comms(p, c));
-    CO_TRY(pipe_find_slices(p, c));
-    for (int i = 0; i < MPI_PIPE_PIECES; i++) {
-        p->piece[i].data = co_mpi->no_transfer;
-        p->piece[i].count = co_calloc((size_t)p->hosts + 1, 4 * sizeof(int));
-        if (!p->piece[i].count)
-            return CO_E_NOMEM;
+    p->across = co_mpi->no_communicator;
+    CO_TRY(pipe_open_across(p, c));
+    for (int i = 0; i < MPI_PIPE_PIECES; i++)
         p->spare[p->n_spare++] = &p->piece[i];
-    }
-    return CO_OK;
+    return pipe_find_slices(p, c);
 }
 
 void co_mpi_pipe_close(mpi_comm *c, bool alive)
@@ -111,15 +118,13 @@ void co_mpi_pipe_close(mpi_comm *c, bool alive)
     if (!alive) /* MPI may still write to its buffers */
         return;
     for (int i = 0; i < MPI_PIPE_PIECES; i++) {
-        co_free(p->piece[i].count);
+        co_free(p->piece[i].transfer);
         co_free(p->piece[i].slice);
         co_free(p->piece[i].in);
     }
     co_free(p->index);
-    if (p->gather != co_mpi->no_communicator)
-        co_mpi->comm_free(&p->gather);
-    if (p->exchange != co_mpi->no_communicator)
-        co_mpi->comm_free(&p->exchange);
+    if (p->across != co_mpi->no_communicator)
+        co_mpi->comm_free(&p->across);
     co_free(p);
 }
 
@@ -238,7 +243,6 @@ static void pipe_cut(mpi_piece *piece, const mpi_pipe *p, mpi_request *r)
     piece->request = r;
     piece->at = r->entered;
     piece->each = p->equal ? args->each : 0;
-    piece->small = false;
     piece->n = left < most || piece->each ? left : most;
     piece->sliced = p->slices > 1 && piece->n >= unit && !piece->each;
     if (piece->sliced)
@@ -265,6 +269,7 @@ static co_status pipe_enter(bool *moved, mpi_comm *c)
     p->order[p->next[PIPE_REDUCE] % MPI_PIPE_PIECES] = p->spare[--p->n_spare];
     pipe_cut(pipe_piece(p, PIPE_REDUCE), p, r);
     CO_TRY(pipe_reduce(c, pipe_piece(p, PIPE_REDUCE)));
+    co_mpi_across_lay_out(p, pipe_piece(p, PIPE_REDUCE));
     p->next[PIPE_REDUCE]++;
     *moved = true;
     return CO_OK;
@@ -273,8 +278,6 @@ static co_status pipe_enter(bool *moved, mpi_comm *c)
 /* Whether the previous stage's operations are complete. */
 static co_status pipe_is_free(bool *is_free, mpi_piece *piece)
 {
-    int arrived = 1;
-
     *is_free = true;
     if (piece->host) {
         CO_TRY(co_request_test(is_free, piece->host));
@@ -283,42 +286,53 @@ static co_status pipe_is_free(bool *is_free, mpi_piece *piece)
         co_request_destroy(piece->host);
         piece->host = NULL;
     }
-    if (piece->data != co_mpi->no_transfer)
-        CO_TRY(co_mpi_check(co_mpi->test(&piece->data, &arrived), "allreduce"));
-    *is_free = arrived;
+    for (; piece->arrived < piece->n_transfer; piece->arrived++) {
+        int there = 1;
+
+        CO_TRY(co_mpi_check(co_mpi->test(&piece->transfer[piece->arrived], &there), "allreduce"));
+        *is_free = there;
+        if (!there)
+            return CO_OK;
+    }
     return CO_OK;
 }
 
-/* Whether this half goes without the stage. */
-static bool pipe_skips(const mpi_piece *piece, int stage)
+/* A half does one of the two, any other operation both. */
+static bool pipe_sums(const mpi_piece *piece)
 {
-    const bool sums = pipe_args(piece)->coll == CO_COLL_REDUCE_SLICES;
+    return !piece->each || pipe_args(piece)->coll == CO_COLL_REDUCE_SLICES;
+}
 
-    return piece->each && (stage == PIPE_EXCHANGE ? !sums : stage == PIPE_SPREAD && sums);
+static bool pipe_gathers(const mpi_piece *piece)
+{
+    return !piece->each || pipe_args(piece)->coll == CO_COLL_GATHER_SLICES;
+}
+
+/* What the last exchange has brought is added up where the first gather starts. */
+static co_status pipe_across(mpi_comm *c, mpi_piece *piece, int stage)
+{
+    mpi_pipe *p = c->pipe;
+    const int gather = pipe_gather_stage(p);
+
+    if (stage <= gather && pipe_sums(piece))
+        CO_TRY(co_mpi_across_exchange(p, piece, stage - PIPE_EXCHANGE, c->base.size));
+    if (stage < gather || !pipe_gathers(piece))
+        return CO_OK;
+    return co_mpi_across_gather(p, piece, pipe_spread_stage(p) - 1 - stage);
 }
 
 static co_status pipe_start(mpi_comm *c, mpi_piece *piece, int stage)
 {
-    if (pipe_skips(piece, stage))
-        return CO_OK;
-    switch (stage) {
-    case PIPE_EXCHANGE:
-        return piece->work ? co_mpi_across_exchange(c->pipe, piece) : CO_OK;
-    case PIPE_GATHER:
-        if (!piece->work)
-            return CO_OK;
-        if (pipe_args(piece)->coll != CO_COLL_GATHER_SLICES)
-            co_mpi_across_add(c->pipe, piece, c->base.size);
-        if (piece->each && pipe_args(piece)->coll == CO_COLL_REDUCE_SLICES)
-            return CO_OK;
-        return co_mpi_across_gather(c->pipe, piece);
-    case PIPE_SPREAD:
-        return pipe_spread(c, piece);
-    default:
-        piece->request->moved += piece->n;
-        c->pipe->spare[c->pipe->n_spare++] = piece;
-        return CO_OK;
-    }
+    mpi_pipe *p = c->pipe;
+
+    piece->n_transfer = piece->arrived = 0;
+    if (stage < pipe_spread_stage(p))
+        return piece->work ? pipe_across(c, piece, stage) : CO_OK;
+    if (stage == pipe_spread_stage(p))
+        return pipe_gathers(piece) ? pipe_spread(c, piece) : CO_OK;
+    piece->request->moved += piece->n;
+    p->spare[p->n_spare++] = piece;
+    return CO_OK;
 }
 
 static co_status pipe_advance(bool *moved, mpi_comm *c, int stage)
@@ -343,7 +357,7 @@ co_status co_mpi_pipe_progress(mpi_comm *c)
 
     while (moved) {
         moved = false;
-        for (int stage = PIPE_END; stage > PIPE_REDUCE; stage--)
+        for (int stage = pipe_end_stage(c->pipe); stage > PIPE_REDUCE; stage--)
             CO_TRY(pipe_advance(&moved, c, stage));
         CO_TRY(pipe_enter(&moved, c));
     }

@@ -1,26 +1,33 @@
 /*
- * pipeline.h - an all-reduce over several hosts, in pieces that pass through four stages; its
- * halves are one piece each, and pass through the first two, or the last two.
+ * pipeline.h - an all-reduce over several hosts, in pieces that pass through stages; its halves are
+ * one piece each, and pass through the stages to the last exchange, or those from the first gather.
  *
  *   reduce    ranks of a host sum a piece; each gets a slice of the sum, or the first all of it
- *   exchange  each rank with a slice receives its part of that slice from all hosts, and sums these
- *   gather    and receives the other parts, which other hosts have summed
+ *   exchange  on each level of hosts (levels.h): each rank with a slice receives its part of what
+ *             it has from the others of its group, and sums these
+ *   gather    and on each level, from the last to the first, receives the other parts
  *   spread    ranks of a host receive all slices
  *
- * Pieces enter each stage in posting order on every rank; stages use separate communicators, so
- * that one may run ahead of another. An element is summed over the ranks of each host in rank
- * order, then over hosts in the order of their first ranks, whatever the size of pieces and
- * messages.
+ * Pieces enter each stage in posting order on every rank; stages use separate communicators or
+ * tags, so that one may run ahead of another. An element is summed over the ranks of each host in
+ * rank order, then over hosts, in the order of their first ranks, by groups: over the hosts of each
+ * group of the first level, then over these groups, and so on. So its bits depend on the number of
+ * hosts, and not on the size of pieces and messages.
  */
 #ifndef CO_COMM_MPI_PIPELINE_H
 #define CO_COMM_MPI_PIPELINE_H
 
 #include "comm/mpi/internal.h"
+#include "comm/mpi/levels.h"
 
 #define MPI_PIPE_PIECES 8
 #define MPI_PIPE_BYTES  ((size_t)1 << 20) /* per piece */
 #define MPI_PIPE_LINE   32                /* elements; slices and parts are whole lines */
-#define MPI_PIPE_STAGES 4
+#define MPI_PIPE_STAGES (2 * CO_LEVELS_MAX + 2)
+
+typedef struct mpi_range {
+    size_t begin, n; /* elements */
+} mpi_range;
 
 /* State of one piece on one rank. */
 typedef struct mpi_piece {
@@ -31,25 +38,32 @@ typedef struct mpi_piece {
     unsigned char *work;       /* this rank's slice of the result; NULL: none */
     const unsigned char *from; /* this host's contribution to it; may be `work` */
     size_t n_work;
-    size_t each;               /* of a half: elements of a rank's slice; 0: another operation */
-    bool small;                /* the whole slice is exchanged, and nothing gathered */
-    co_request *host;          /* owned: in flight between ranks of a host; NULL: none */
-    mpi_transfer data;         /* in flight between hosts */
-    int *count;                /* (4, hosts) owned: offsets and lengths of parts, sent and
-                                  received */
-    unsigned char *slice, *in; /* owned, grown as needed */
+    size_t each; /* of a half: elements of a rank's slice; 0: another operation */
+    bool small;  /* the whole slice is exchanged, and nothing gathered */
+    mpi_range range[CO_LEVELS_MAX + 1]; /* of `work`: that this rank has when a level begins */
+    co_request *host;                   /* owned: in flight between ranks of a host; NULL: none */
+    mpi_transfer *transfer;             /* owned: in flight between hosts */
+    int n_transfer, arrived;            /* of them; the first ones have arrived */
+    unsigned char *slice, *in;          /* owned, grown as needed */
     size_t slice_bytes, in_bytes;
 } mpi_piece;
+
+/* This rank's group on one level: hosts first, first + stride, ..., of which it is number `me`. */
+typedef struct mpi_group {
+    int first, stride, n, me;
+} mpi_group;
 
 typedef struct mpi_pipe {
     /* owned: ranks with the same index in each host; co_mpi->no_communicator: this rank has no
      * slice */
-    mpi_communicator exchange, gather;
-    int hosts, me; /* of those */
-    int slices;    /* ranks per host if all hosts have equally many, else 1 */
-    bool equal;    /* they have */
-    int *index;    /* owned; (ranks): which slice of a half is whose */
-    int *at;       /* (2, ranks), after it: room for offsets and lengths */
+    mpi_communicator across;
+    int levels; /* 0: no slice */
+    mpi_group group[CO_LEVELS_MAX];
+    int hosts, part; /* of those; this host's part of a half's slice, of as many */
+    int slices;      /* ranks per host if all hosts have equally many, else 1 */
+    bool equal;      /* they have */
+    int *index;      /* owned; (ranks): which slice of a half is whose */
+    int *at;         /* (2, ranks), after it: room for offsets and lengths */
     /* The next piece to enter each stage, and to leave the last; piece i is *order[i %
        MPI_PIPE_PIECES]. */
     uint64_t next[MPI_PIPE_STAGES + 1];
@@ -65,9 +79,13 @@ static inline size_t co_mpi_piece_esize(const mpi_piece *piece)
 }
 
 /* sum_over_hosts.c: sums piece->work over hosts. */
-co_status co_mpi_across_exchange(mpi_pipe *pipe, mpi_piece *piece);
-/* Sum what was exchanged; for an average, divide by `ranks`. */
-void co_mpi_across_add(const mpi_pipe *pipe, const mpi_piece *piece, int ranks);
-co_status co_mpi_across_gather(mpi_pipe *pipe, mpi_piece *piece);
+/* Find this rank's groups, and make room for what is in flight. */
+co_status co_mpi_across_open(mpi_pipe *pipe);
+/* Which part of a new piece this rank has on each level. */
+void co_mpi_across_lay_out(const mpi_pipe *pipe, mpi_piece *piece);
+/* Sum what the level before has brought, and exchange on this one; level `levels`: only sum, and
+   divide an average by `ranks`. */
+co_status co_mpi_across_exchange(mpi_pipe *pipe, mpi_piece *piece, int level, int ranks);
+co_status co_mpi_across_gather(mpi_pipe *pipe, mpi_piece *piece, int level);
 
 #endif

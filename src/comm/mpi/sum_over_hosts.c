@@ -1,114 +1,216 @@
 /*
- * sum_over_hosts.c - sums a slice over hosts: each host sums a part of it for all, in host order;
- * small slices are summed by every host.
+ * sum_over_hosts.c - sums a slice over hosts, level by level: each host of a group sums a part of
+ * it for all, in host order; small slices are summed by every host.
  *
  * MPI's own reductions choose their order by size and number of ranks, so they are not used; the
  * exchange moves as many bytes as the best of them. Does not know where slices come from.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "comm/mpi/pipeline.h"
 #include "comm/reduce.h"
+#include "core/mem.h"
 
 #define ACROSS_SMALL                                                                               \
-    ((size_t)16 << 10) /* bytes received, up to which a single exchange is                         \
-                          faster */
+    ((size_t)16 << 10) /* bytes received on a level, up to which a single exchange is faster */
+#define ACROSS_ENV "COHORT_HOSTS_PER_LEVEL"
 
-/* The part of a slice that host `host` sums. */
-static int sum_part(int *begin, const mpi_pipe *pipe, const mpi_piece *piece, int host)
+/* ---- groups ---- */
+
+/* For tests, at most so many hosts join on a level. */
+static co_status sum_most(int *most)
 {
-    const size_t hosts = (size_t)pipe->hosts, n = piece->n_work;
-    const size_t lines =
-        (n / hosts + (n % hosts != 0) + MPI_PIPE_LINE - 1) / MPI_PIPE_LINE * MPI_PIPE_LINE;
-    const size_t each = piece->each ? piece->each : lines;
-    const size_t from = (size_t)host * each < n ? (size_t)host * each : n;
+    const char *text = getenv(ACROSS_ENV);
 
-    *begin = (int)from;
-    return (int)(n - from < each ? n - from : each);
+    *most = text ? atoi(text) : 0;
+    if (text && *most < 2)
+        return co_fail(CO_E_USAGE, ACROSS_ENV ": '%s'; give 2 or more, or leave it unset", text);
+    return CO_OK;
 }
+
+/* Into as many parts levels after this one divide what a host has. */
+static int sum_parts(const mpi_pipe *pipe, int level)
+{
+    return pipe->hosts / pipe->group[level].stride / pipe->group[level].n;
+}
+
+co_status co_mpi_across_open(mpi_pipe *pipe)
+{
+    int me, most, stride = 1;
+    co_levels levels;
+
+    CO_TRY(sum_most(&most));
+    co_mpi->comm_size(pipe->across, &pipe->hosts);
+    co_mpi->comm_rank(pipe->across, &me);
+    co_levels_find(&levels, pipe->hosts, most);
+    pipe->levels = levels.n;
+    for (int k = 0; k < levels.n; stride *= levels.factor[k++]) {
+        const int i = me / stride % levels.factor[k];
+
+        pipe->group[k] = (mpi_group){me - i * stride, stride, levels.factor[k], i};
+        pipe->part += i * sum_parts(pipe, k);
+    }
+    for (int i = 0; i < MPI_PIPE_PIECES; i++) {
+        pipe->piece[i].transfer =
+            co_calloc(2 * (size_t)levels.factor[0], sizeof(*pipe->piece[i].transfer));
+        if (!pipe->piece[i].transfer)
+            return CO_E_NOMEM;
+    }
+    return CO_OK;
+}
+
+/* Elements of a part of n parts of a range, in whole lines. */
+static size_t sum_each(size_t range, int n)
+{
+    const size_t lines = (range + MPI_PIPE_LINE - 1) / MPI_PIPE_LINE;
+
+    return (lines + (size_t)n - 1) / (size_t)n * MPI_PIPE_LINE;
+}
+
+/* What member i of this rank's group has after a level. */
+static mpi_range sum_range(const mpi_pipe *pipe, const mpi_piece *piece, int level, int i)
+{
+    const mpi_range whole = piece->range[level];
+    const size_t each = piece->each ? piece->each * (size_t)sum_parts(pipe, level)
+                                    : sum_each(whole.n, pipe->group[level].n);
+    const size_t from = (size_t)i * each < whole.n ? (size_t)i * each : whole.n;
+
+    if (piece->small)
+        return whole;
+    return (mpi_range){whole.begin + from, whole.n - from < each ? whole.n - from : each};
+}
+
+void co_mpi_across_lay_out(const mpi_pipe *pipe, mpi_piece *piece)
+{
+    const size_t bytes = piece->n_work * co_mpi_piece_esize(piece);
+
+    piece->small = !piece->each && bytes * (size_t)pipe->group[0].n <= ACROSS_SMALL;
+    piece->range[0] = (mpi_range){0, piece->n_work};
+    for (int k = 0; k < pipe->levels; k++)
+        piece->range[k + 1] = sum_range(pipe, piece, k, pipe->group[k].me);
+}
+
+/* ---- messages ---- */
 
 static mpi_type sum_type(const mpi_piece *piece)
 {
     return co_mpi_type(piece->request->link.base.args.dtype);
 }
 
-static co_status sum_exchange_parts(mpi_pipe *pipe, mpi_piece *piece)
+/* Levels and directions have tags of their own. Nothing is sent where there are no elements. */
+static co_status sum_receive(const mpi_pipe *pipe, mpi_piece *piece, void *to, size_t n, int level,
+                             int from, int tag)
 {
-    int *out_at = piece->count, *out_n = out_at + pipe->hosts;
-    int *in_at = out_n + pipe->hosts, *in_n = in_at + pipe->hosts, begin;
-    const int mine = sum_part(&begin, pipe, piece, pipe->me);
+    const mpi_group *g = &pipe->group[level];
 
-    for (int h = 0, at = 0; h < pipe->hosts; h++) {
-        out_n[h] = sum_part(&out_at[h], pipe, piece, h);
-        if (h == pipe->me)
-            out_n[h] = 0;
-        in_n[h] = h == pipe->me ? 0 : mine;
-        in_at[h] = at;
-        at += in_n[h];
-    }
-    CO_TRY(co_mpi_grow(&piece->in, &piece->in_bytes,
-                       (size_t)mine * (size_t)pipe->hosts * co_mpi_piece_esize(piece)));
-    return co_mpi_check(co_mpi->ialltoallv(piece->from, out_n, out_at, sum_type(piece), piece->in,
-                                           in_n, in_at, sum_type(piece), pipe->exchange,
-                                           &piece->data),
+    if (n == 0)
+        return CO_OK;
+    return co_mpi_check(co_mpi->irecv(to, (int)n, sum_type(piece), g->first + from * g->stride, tag,
+                                      pipe->across, &piece->transfer[piece->n_transfer++]),
                         "allreduce");
 }
 
-co_status co_mpi_across_exchange(mpi_pipe *pipe, mpi_piece *piece)
+static co_status sum_send(const mpi_pipe *pipe, mpi_piece *piece, const void *data, size_t n,
+                          int level, int to, int tag)
 {
-    const size_t all = piece->n_work * (size_t)pipe->hosts * co_mpi_piece_esize(piece);
-    const int n = (int)piece->n_work;
+    const mpi_group *g = &pipe->group[level];
 
-    piece->small = all <= ACROSS_SMALL && !piece->each;
-    if (!piece->small)
-        return sum_exchange_parts(pipe, piece);
-    CO_TRY(co_mpi_grow(&piece->in, &piece->in_bytes, all));
-    return co_mpi_check(co_mpi->iallgather(piece->from, n, sum_type(piece), piece->in, n,
-                                           sum_type(piece), pipe->exchange, &piece->data),
+    if (n == 0)
+        return CO_OK;
+    return co_mpi_check(co_mpi->isend(data, (int)n, sum_type(piece), g->first + to * g->stride, tag,
+                                      pipe->across, &piece->transfer[piece->n_transfer++]),
                         "allreduce");
 }
 
-/* Data from `host`: of the part that this one sums. */
-static unsigned char *sum_in(const mpi_pipe *pipe, const mpi_piece *piece, int host)
+static const unsigned char *sum_data(const mpi_piece *piece, int level, mpi_range r)
 {
-    const int *in_at = piece->count + 2 * (size_t)pipe->hosts;
-    const size_t at = piece->small ? (size_t)host * piece->n_work : (size_t)in_at[host];
-
-    return piece->in + at * co_mpi_piece_esize(piece);
+    return (level == 0 ? piece->from : piece->work) + r.begin * co_mpi_piece_esize(piece);
 }
 
-void co_mpi_across_add(const mpi_pipe *pipe, const mpi_piece *piece, int ranks)
+/* Data from member i: of the part that this rank sums. */
+static unsigned char *sum_in(const mpi_piece *piece, int level, int i)
 {
-    const co_coll_args *a = &piece->request->link.base.args;
-    int begin = 0;
-    const size_t n = piece->small ? piece->n_work : (size_t)sum_part(&begin, pipe, piece, pipe->me);
-    const size_t at = (size_t)begin * co_mpi_piece_esize(piece);
-    const unsigned char *own = piece->from + at;
-    const unsigned char *sum = pipe->me == 0 ? own : sum_in(pipe, piece, 0);
-    unsigned char *out = piece->work + at;
-    unsigned char *partial = pipe->me == 0 ? out : sum_in(pipe, piece, 0);
+    return piece->in + (size_t)i * piece->range[level + 1].n * co_mpi_piece_esize(piece);
+}
 
-    for (int h = 1; h < pipe->hosts; h++) {
-        unsigned char *to = h == pipe->hosts - 1 ? out : partial;
+/* All receives, then all sends, each host beginning with the next one. */
+static co_status sum_exchange(mpi_pipe *pipe, mpi_piece *piece, int level)
+{
+    const mpi_group *g = &pipe->group[level];
+    const size_t mine = piece->range[level + 1].n;
+    const int tag = 2 * level;
 
-        co_reduce_pair(to, sum, h == pipe->me ? own : sum_in(pipe, piece, h), n, a->dtype, a->op);
-        sum = to;
+    CO_TRY(
+        co_mpi_grow(&piece->in, &piece->in_bytes, mine * (size_t)g->n * co_mpi_piece_esize(piece)));
+    for (int k = 1; k < g->n; k++) {
+        const int i = (g->me + g->n - k) % g->n;
+
+        CO_TRY(sum_receive(pipe, piece, sum_in(piece, level, i), mine, level, i, tag));
     }
-    if (pipe->hosts == 1 && own != out)
-        memcpy(out, own, n * co_mpi_piece_esize(piece));
-    if (a->op == CO_AVG)
-        co_reduce_divide(out, n, a->dtype, ranks);
+    for (int k = 1; k < g->n; k++) {
+        const int i = (g->me + k) % g->n;
+        const mpi_range r = sum_range(pipe, piece, level, i);
+
+        CO_TRY(sum_send(pipe, piece, sum_data(piece, level, r), r.n, level, i, tag));
+    }
+    return CO_OK;
 }
 
-co_status co_mpi_across_gather(mpi_pipe *pipe, mpi_piece *piece)
+co_status co_mpi_across_gather(mpi_pipe *pipe, mpi_piece *piece, int level)
 {
-    int *at = piece->count, *n = at + pipe->hosts; /* reused: the exchange is over */
+    const mpi_group *g = &pipe->group[level];
+    const mpi_range mine = piece->range[level + 1];
+    const size_t esize = co_mpi_piece_esize(piece);
+    const int tag = 2 * level + 1;
 
     if (piece->small)
         return CO_OK;
-    for (int h = 0; h < pipe->hosts; h++)
-        n[h] = sum_part(&at[h], pipe, piece, h);
-    return co_mpi_check(co_mpi->iallgatherv(co_mpi->in_place, 0, co_mpi->no_type, piece->work, n,
-                                            at, sum_type(piece), pipe->gather, &piece->data),
-                        "allreduce");
+    for (int k = 1; k < g->n; k++) {
+        const int i = (g->me + g->n - k) % g->n;
+        const mpi_range r = sum_range(pipe, piece, level, i);
+
+        CO_TRY(sum_receive(pipe, piece, piece->work + r.begin * esize, r.n, level, i, tag));
+    }
+    for (int k = 1; k < g->n; k++)
+        CO_TRY(sum_send(pipe, piece, piece->work + mine.begin * esize, mine.n, level,
+                        (g->me + k) % g->n, tag));
+    return CO_OK;
+}
+
+/* ---- sums ---- */
+
+static void sum_add(const mpi_pipe *pipe, const mpi_piece *piece, int level)
+{
+    const co_coll_args *a = &piece->request->link.base.args;
+    const mpi_group *g = &pipe->group[level];
+    const mpi_range r = piece->range[level + 1];
+    const unsigned char *own = sum_data(piece, level, r);
+    const unsigned char *sum = g->me == 0 ? own : sum_in(piece, level, 0);
+    unsigned char *out = piece->work + r.begin * co_mpi_piece_esize(piece);
+    unsigned char *partial = g->me == 0 ? out : sum_in(piece, level, 0);
+
+    for (int i = 1; i < g->n; i++) {
+        unsigned char *to = i == g->n - 1 ? out : partial;
+
+        co_reduce_pair(to, sum, i == g->me ? own : sum_in(piece, level, i), r.n, a->dtype, a->op);
+        sum = to;
+    }
+    if (g->n == 1 && own != out)
+        memcpy(out, own, r.n * co_mpi_piece_esize(piece));
+}
+
+co_status co_mpi_across_exchange(mpi_pipe *pipe, mpi_piece *piece, int level, int ranks)
+{
+    const co_coll_args *a = &piece->request->link.base.args;
+    mpi_range r;
+
+    if (level > 0)
+        sum_add(pipe, piece, level - 1);
+    if (level < pipe->levels)
+        return sum_exchange(pipe, piece, level);
+    r = piece->range[level];
+    if (a->op == CO_AVG)
+        co_reduce_divide(piece->work + r.begin * co_mpi_piece_esize(piece), r.n, a->dtype, ranks);
+    return CO_OK;
 }
