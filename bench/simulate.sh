@@ -43,10 +43,13 @@ for nodes in 2 8 16; do
     all="$all slow:$nodes:allreduce:$sums slow:$nodes:step:sync;local;topk;bf16"
     all="$all ethernet-small:$nodes:step:sync;local;topk;bf16"
 done
-# with more ranks, short messages alone: a sum of 1 MiB of 256 takes minutes to simulate
+for nodes in 64 256 1024; do
+    all="$all one-rank:$nodes:allreduce:1024,65536,1048576"
+done
 all="$all ethernet:32:allreduce:1024,65536 dragonfly:32:allreduce:1024
     one-rank:64:mpi-lr:1048576 one-rank:64:mpi-rdb:1024,65536 one-rank:64:mpi-rab:65536,1048576
-    one-rank:1024:mpi-rdb:1024 one-rank:1024:mpi-rab:65536"
+    one-rank:1024:mpi-rdb:1024,65536,1048576 one-rank:1024:mpi-rab:1024,65536,1048576
+    one-rank:1024:mpi-lr:65536,1048576"
 quick="ethernet:2:allreduce:4096,1048576 slow:4:step:sync one-rank:64:mpi-rab:65536"
 # shellcheck disable=SC2086 # words
 case ${1:-all} in
