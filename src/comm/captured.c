@@ -10,16 +10,11 @@
 
 #include "comm/comm_internal.h"
 #include "comm/nccl_internal.h"
+#include "core/hash.h"
 #include "core/mem.h"
 #include "device/device.h"
 
 #define CAPTURED_MARKS 255 /* operations that are counted: what a byte holds */
-
-/* What ranks say before a step, and after a capture. */
-typedef struct captured_word {
-    uint64_t step, batch, hash, n;
-    uint32_t give, reserved;
-} captured_word;
 
 bool co_comm_captures(const co_comm *comm)
 {
@@ -52,12 +47,10 @@ static co_status captured_gather(co_comm *comm, const void *mine, void *all, siz
 void co_nccl_captured_add(co_comm_captured *c, const co_coll_args *args)
 {
     const co_coll_descriptor d = co_comm_descriptor(args, (uint32_t)c->n);
-    const unsigned char *byte = (const unsigned char *)&d;
 
     if (c->n == 0)
         c->first = *args;
-    for (size_t i = 0; i < sizeof(d); i++)
-        c->hash = (c->hash ^ byte[i]) * 1099511628211u;
+    c->hash = co_hash(c->hash, &d, sizeof(d));
     if (c->n < c->cap)
         c->op[c->n] = d;
     c->n++;
@@ -95,7 +88,7 @@ static co_status captured_create(co_comm_captured **out, co_comm *comm)
     if (!c)
         return CO_E_NOMEM;
     c->comm = comm;
-    c->hash = 14695981039346656037u;
+    c->hash = CO_HASH;
     c->cap = CAPTURED_OPS;
     c->op = co_calloc(c->cap, sizeof(*c->op));
     if (!c->op) {
@@ -123,7 +116,7 @@ bool co_comm_captured_is_current(const co_comm_captured *c)
 }
 
 /* Names the first operation that is not the same on all ranks. */
-static co_status captured_find_difference(const co_comm_captured *c, const captured_word *word,
+static co_status captured_find_difference(const co_comm_captured *c, const co_nccl_word *word,
                                           int other)
 {
     char a[CO_COMM_DESCRIBE_MAX], b[CO_COMM_DESCRIBE_MAX];
@@ -154,7 +147,7 @@ static co_status captured_find_difference(const co_comm_captured *c, const captu
     return st;
 }
 
-static bool captured_is_equal(const captured_word *a, const captured_word *b)
+static bool captured_is_equal(const co_nccl_word *a, const co_nccl_word *b)
 {
     return a->hash == b->hash && a->n == b->n;
 }
@@ -162,28 +155,22 @@ static bool captured_is_equal(const captured_word *a, const captured_word *b)
 /* All ranks find that some differ, and each names one that differs from it. */
 static co_status captured_compare(const co_comm_captured *c)
 {
-    const captured_word mine = {.hash = c->hash, .n = c->n};
+    const co_nccl_word mine = {.hash = c->hash, .n = c->n};
     co_comm *comm = c->comm;
     bool differ = false;
-    captured_word *all;
+    co_nccl_word *all;
     int other = 0;
-    co_status st;
 
     if (comm->size == 1)
         return CO_OK;
-    all = co_calloc((size_t)comm->size, sizeof(*all));
-    if (!all)
-        return CO_E_NOMEM;
-    st = captured_gather(comm, &mine, all, sizeof(mine), NULL);
+    all = comm->nccl->word;
+    CO_TRY(captured_gather(comm, &mine, all, sizeof(mine), NULL));
     for (int p = 0; p < comm->size; p++) {
         differ |= !captured_is_equal(&all[p], &all[0]);
         if (!captured_is_equal(&all[p], &mine))
             other = p;
     }
-    if (st == CO_OK && differ)
-        st = captured_find_difference(c, all, other);
-    co_free(all);
-    return st;
+    return differ ? captured_find_difference(c, all, other) : CO_OK;
 }
 
 /* What is captured, from the first to the last. */
@@ -249,9 +236,9 @@ co_status co_comm_replay(co_comm_captured *c, co_queue *queue)
 
 /* ---- before a step ---- */
 
-static co_status captured_settle(co_comm_give *give, const co_comm *comm, const captured_word *all)
+static co_status captured_settle(co_comm_give *give, const co_comm *comm, const co_nccl_word *all)
 {
-    const captured_word *mine = &all[comm->rank];
+    const co_nccl_word *mine = &all[comm->rank];
 
     for (int p = 0; p < comm->size; p++) {
         if (all[p].step != mine->step)
@@ -275,29 +262,23 @@ static co_status captured_settle(co_comm_give *give, const co_comm *comm, const 
     return CO_OK;
 }
 
-static co_status captured_agree(co_comm_give *give, co_comm *comm, const captured_word *mine,
+static co_status captured_agree(co_comm_give *give, co_comm *comm, const co_nccl_word *mine,
                                 const co_coll_args *first)
 {
-    captured_word *all = co_calloc((size_t)comm->size, sizeof(*all));
-    co_status st;
+    co_nccl_word *all = comm->nccl->word;
 
-    if (!all)
-        return CO_E_NOMEM;
-    st = captured_gather(comm, mine, all, sizeof(*mine), first);
-    if (st == CO_OK)
-        st = captured_settle(give, comm, all);
-    co_free(all);
-    return st;
+    CO_TRY(captured_gather(comm, mine, all, sizeof(*mine), first));
+    return captured_settle(give, comm, all);
 }
 
 co_status co_comm_agree(co_comm_give *give, co_comm *comm, uint64_t step, uint64_t batch,
                         const co_comm_captured *c)
 {
-    const captured_word mine = {.step = step,
-                                .batch = batch,
-                                .hash = c ? c->hash : 0,
-                                .n = c ? c->n : 0,
-                                .give = (uint32_t)*give};
+    const co_nccl_word mine = {.step = step,
+                               .batch = batch,
+                               .hash = c ? c->hash : 0,
+                               .n = c ? c->n : 0,
+                               .give = (uint32_t)*give};
 
     if (comm->size == 1)
         return CO_OK;

@@ -417,6 +417,7 @@ void co_nccl_close(co_comm *comm)
     co_queue_destroy(n->queue);
     co_device_free(n->device, n->mark, CO_MEMORY_PINNED);
     co_device_free(n->device, n->room, CO_MEMORY_DEVICE);
+    co_free(n->word);
     co_free(n);
     comm->nccl = NULL;
 }
@@ -451,7 +452,8 @@ co_status co_nccl_open(co_comm *comm, co_device *device)
     if (!comm->nccl)
         return CO_E_NOMEM;
     comm->nccl->device = device;
-    st = co_queue_create(&comm->nccl->queue, device);
+    comm->nccl->word = co_calloc((size_t)comm->size, sizeof(*comm->nccl->word));
+    st = comm->nccl->word ? co_queue_create(&comm->nccl->queue, device) : CO_E_NOMEM;
     if (st == CO_OK)
         st = co_device_alloc(&mark, device, 1, CO_MEMORY_PINNED);
     comm->nccl->mark = mark;

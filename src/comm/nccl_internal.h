@@ -22,6 +22,12 @@ struct co_comm_captured {
     uint64_t rooms; /* as in co_nccl */
 };
 
+/* What ranks say before a captured step, and after a capture. */
+typedef struct co_nccl_word {
+    uint64_t step, batch, hash, n;
+    uint32_t give, reserved;
+} co_nccl_word;
+
 struct co_nccl {
     cuda_nccl *link;                      /* owned; NULL: it has been aborted */
     co_device *device;                    /* borrowed */
@@ -33,6 +39,7 @@ struct co_nccl {
     co_comm_captured *capturing;      /* borrowed; NULL: no capture is under way */
     struct nccl_request *captured;    /* owned; of the capture under way, whose fences stay */
     const co_comm_captured *replayed; /* borrowed; the last one; NULL: none, or it is gone */
+    co_nccl_word *word;               /* owned; (ranks): room for what they say */
     unsigned char *mark;              /* owned, pinned: how many operations of a replay are done */
     uint32_t sequence;
     bool meeting; /* the host waits for a check, which therefore stays */

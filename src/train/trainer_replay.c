@@ -10,6 +10,7 @@
 #include <cohort/ext/comm.h>
 
 #include "comm/tree.h"
+#include "core/hash.h"
 #include "device/device.h"
 #include "step/distributed.h"
 #include "train/trainer_internal.h"
@@ -69,10 +70,13 @@ static bool replay_is_possible(const trainer *t)
 static uint64_t replay_batch(const trainer *t, const co_batch *batch)
 {
     const int parts = t->shards.tree ? t->shards.tree->leaves : co_comm_size(t->comm);
-    uint64_t hash = batch->global;
+    uint64_t hash = co_hash(CO_HASH, &batch->global, sizeof(batch->global));
 
-    for (int p = 0; p < parts; p++)
-        hash = hash * 1099511628211u + co_sampler_local(t->train.sampler, batch->step, p);
+    for (int p = 0; p < parts; p++) {
+        const uint64_t local = co_sampler_local(t->train.sampler, batch->step, p);
+
+        hash = co_hash(hash, &local, sizeof(local));
+    }
     return hash;
 }
 
