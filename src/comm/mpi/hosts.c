@@ -63,16 +63,24 @@ static co_status host_first(int *out, int *before, mpi_communicator world)
     return co_mpi_check(code, "finding hosts");
 }
 
+co_status co_mpi_test_number(int *out, const char *variable, int least)
+{
+    const char *text = getenv(variable);
+
+    *out = text ? atoi(text) : 0;
+    if (text && *out < least)
+        return co_fail(CO_E_USAGE, "%s: '%s'; give %d or more, or leave it unset", variable, text,
+                       least);
+    return CO_OK;
+}
+
 /* Ranks of this host in world order. For tests, every K of them may count as a host. */
 static co_status host_find(mpi_communicator *out, mpi_communicator world)
 {
-    const char *text = getenv(HOST_ENV);
-    const int each = text ? atoi(text) : 0;
     mpi_communicator all;
-    int first, before, code;
+    int each, first, before, code;
 
-    if (text && each < 1)
-        return co_fail(CO_E_USAGE, HOST_ENV ": '%s'; give 1 or more, or leave it unset", text);
+    CO_TRY(co_mpi_test_number(&each, HOST_ENV, 1));
     CO_TRY(host_first(&first, &before, world));
     CO_TRY(co_mpi_check(co_mpi->comm_split(world, first, 0, &all), "finding hosts"));
     if (each == 0) {

@@ -152,6 +152,8 @@ co_status co_mpi_tree_start(mpi_comm *c, mpi_request *request, int n);
 co_status co_mpi_tree_end_stage(bool *done, mpi_comm *c, mpi_request *request);
 void co_mpi_tree_free(mpi_comm *c);
 
+/* hosts.c: for tests, a number of at least `least` in the environment of all ranks; 0: none. */
+co_status co_mpi_test_number(int *out, const char *variable, int least);
 /* hosts.c: for the world; for a communicator `part` split from `c` (NULL if this rank is in none).
    Both are collective. */
 co_status co_mpi_host_open(mpi_comm *c);

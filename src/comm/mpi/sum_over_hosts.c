@@ -5,7 +5,6 @@
  * MPI's own reductions choose their order by size and number of ranks, so they are not used; the
  * exchange moves as many bytes as the best of them. Does not know where slices come from.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "comm/mpi/pipeline.h"
@@ -14,20 +13,9 @@
 
 #define ACROSS_SMALL                                                                               \
     ((size_t)16 << 10) /* bytes received on a level, up to which a single exchange is faster */
-#define ACROSS_ENV "COHORT_HOSTS_PER_LEVEL"
+#define ACROSS_ENV "COHORT_HOSTS_PER_LEVEL" /* at most so many join on a level */
 
 /* ---- groups ---- */
-
-/* For tests, at most so many hosts join on a level. */
-static co_status sum_most(int *most)
-{
-    const char *text = getenv(ACROSS_ENV);
-
-    *most = text ? atoi(text) : 0;
-    if (text && *most < 2)
-        return co_fail(CO_E_USAGE, ACROSS_ENV ": '%s'; give 2 or more, or leave it unset", text);
-    return CO_OK;
-}
 
 /* Into as many parts levels after this one divide what a host has. */
 static int sum_parts(const mpi_pipe *pipe, int level)
@@ -40,7 +28,7 @@ co_status co_mpi_across_open(mpi_pipe *pipe)
     int me, most, stride = 1;
     co_levels levels;
 
-    CO_TRY(sum_most(&most));
+    CO_TRY(co_mpi_test_number(&most, ACROSS_ENV, 2));
     co_mpi->comm_size(pipe->across, &pipe->hosts);
     co_mpi->comm_rank(pipe->across, &me);
     co_levels_find(&levels, pipe->hosts, most);
