@@ -115,7 +115,6 @@ co_comm *co_distributed_dividers(const co_distributed *d)
 co_status co_distributed_forget_others(const co_distributed *d)
 {
     const co_strategy *s = d->strategy;
-
     size_t begin, end, last = 0;
 
     if (!s->divided)

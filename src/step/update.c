@@ -44,17 +44,16 @@ co_status distributed_update_range(co_distributed *d, size_t begin, size_t end)
    Parts that are slices are the host's. */
 static void update_find_most(const co_strategy *s, const co_store *store)
 {
-    float *all = &store->values->max_abs;
+    float *all = &store->values->max_abs, most;
     size_t begin, end;
 
+    if (!s->sliced) {
+        (void)co_strategy_own_part(&begin, &end, s, 0);
+        store->vector->max_abs(store->queue, all, store->grad + begin, end - begin);
+        return;
+    }
+    *all = 0;
     for (size_t i = 0; co_strategy_own_part(&begin, &end, s, i); i++) {
-        float most;
-
-        if (!s->sliced) {
-            store->vector->max_abs(store->queue, all, store->grad + begin, end - begin);
-            continue;
-        }
-        *all = i == 0 ? 0 : *all;
         store->vector->max_abs(store->queue, &most, store->grad + begin, end - begin);
         if (isnan(most) || most > *all)
             *all = most;

@@ -270,24 +270,23 @@ static co_status store_shrink_state(co_store *store, int i, size_t begin, size_t
     return CO_OK;
 }
 
-co_status co_store_forget_state(co_store *store, size_t begin, size_t end)
-{
-    for (int i = 0; i < store->n_state; i++) {
-        if (!co_device_is_host(store->device)) {
-            CO_TRY(store_shrink_state(store, i, begin, end));
-            continue;
-        }
-        co_device_forget(store->device, store->state[i], begin * sizeof(float));
-        co_device_forget(store->device, store->state[i] + end, (store->n - end) * sizeof(float));
-    }
-    return CO_OK;
-}
-
 void co_store_forget_range(co_store *store, size_t begin, size_t end)
 {
     assert(co_device_is_host(store->device));
     for (int i = 0; i < store->n_state && begin < end; i++)
         co_device_forget(store->device, store->state[i] + begin, (end - begin) * sizeof(float));
+}
+
+co_status co_store_forget_state(co_store *store, size_t begin, size_t end)
+{
+    if (co_device_is_host(store->device)) {
+        co_store_forget_range(store, 0, begin);
+        co_store_forget_range(store, end, store->n);
+        return CO_OK;
+    }
+    for (int i = 0; i < store->n_state; i++)
+        CO_TRY(store_shrink_state(store, i, begin, end));
+    return CO_OK;
 }
 
 size_t co_store_slice(size_t n, int part, int parts)
