@@ -12,8 +12,8 @@ typedef struct co_feed {
     co_loader *loader;
     int readers;   /* loader threads */
     co_tree *tree; /* of the shards; NULL without shards */
-    co_images
-        *images; /* owned; on a device, which draws the batches. NULL: the loader reads them */
+    /* Owned; on a device, which draws the batches. NULL: the loader reads them. */
+    co_images *images;
     char why[CO_ON_DEVICE_WHY]; /* on a device without images: the reason */
 } co_feed;
 /* `first`: the epoch and the step within it to start from; NULL: the first ones. `queue` is where

@@ -224,7 +224,6 @@ co_status co_run_device_join(co_device **out, const co_run_device *wanted, co_co
 co_status co_job_enter_device(co_job *job, co_comm *comm)
 {
     const co_run_device *wanted = &job->spec.device;
-
     co_status st;
 
     if (wanted->name == CO_RUN_DEVICE_CUDA)
@@ -232,7 +231,7 @@ co_status co_job_enter_device(co_job *job, co_comm *comm)
     CO_TRY(co_run_device_join(&job->device, wanted, comm, job->quiet));
     if (!job->device)
         return CO_OK;
-    st = run_device_check(job); /* also of `auto`, which has found GPUs */
+    st = wanted->name == CO_RUN_DEVICE_AUTO ? run_device_check(job) : CO_OK; /* GPUs were found */
     if (st != CO_OK) {
         co_comm_release_devices(comm);
         return st;

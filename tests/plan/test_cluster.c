@@ -80,16 +80,21 @@ static void cluster_error_names_line_and_remedy(void **state)
                     "samples_per_second");
 }
 
+static void cluster_of_four_switches(co_cluster *out, co_config **config)
+{
+    assert_int_equal(cluster_from(out, config,
+                                  "nodes: 64\ncores: 1\n" CLUSTER_LINK
+                                  "topology: {name: fat-tree, group: 16, taper: 4, hop: 1 us}\n"),
+                     CO_OK);
+}
+
 static void taper_slows_only_what_leaves_a_switch(void **state)
 {
     co_config *config;
     co_cluster c;
 
     (void)state;
-    assert_int_equal(cluster_from(&c, &config,
-                                  "nodes: 64\ncores: 1\n" CLUSTER_LINK
-                                  "topology: {name: fat-tree, group: 16, taper: 4, hop: 1 us}\n"),
-                     CO_OK);
+    cluster_of_four_switches(&c, &config);
     assert_true(co_cluster_across(&c, 16, true).bandwidth == 1.25e9);
     /* 48 of 63 others are on another switch */
     assert_true(fabs(co_cluster_across(&c, 64, true).bandwidth - 1.25e9 / (4 * 48.0 / 63)) < 1);
@@ -104,10 +109,7 @@ static void taper_spares_groups_within_a_switch(void **state)
     co_cluster c;
 
     (void)state;
-    assert_int_equal(cluster_from(&c, &config,
-                                  "nodes: 64\ncores: 1\n" CLUSTER_LINK
-                                  "topology: {name: fat-tree, group: 16, taper: 4, hop: 1 us}\n"),
-                     CO_OK);
+    cluster_of_four_switches(&c, &config);
     assert_true(co_cluster_group(&c, 64, 1, 8).bandwidth == 1.25e9);
     assert_true(co_cluster_group(&c, 64, 1, 8).latency == c.across.cost.latency);
     /* 8 apart: 2 of 8 are on this switch, 6 of the 7 others on another */
