@@ -31,7 +31,7 @@ hosts_start "$work/hosts" 4
 fail()
 {
     echo "slurm: failed: $*" >&2
-    tail -n 30 log ./*.log 2>/dev/null >&2 || :
+    tail -n 30 log ./*.log >&2 2>/dev/null || :
     exit 1
 }
 
@@ -175,7 +175,8 @@ saved() # DIR
 
 ended() # the job is not in the queue any more
 {
-    [ -z "$(hosts_on n1 squeue --noheader --jobs="$job" --states=PD,R,CG,CF,S,RQ 2>/dev/null)" ]
+    left=$(hosts_on n1 squeue --noheader --states=PD,R,CG,CF,S,RQ --format=%A) || return
+    ! printf '%s\n' "$left" | grep -qx "$job"
 }
 
 queued() # the job waits, for a second start
@@ -184,9 +185,11 @@ queued() # the job waits, for a second start
 }
 
 # A job that is queued again may start after two minutes; who administers the cluster can change that.
+# A node refuses a job that it ended within the same second.
 release()
 {
     await "queued again" 120 queued
+    sleep 2
     hosts_on n1 scontrol update JobId="$job" StartTime=now
 }
 
