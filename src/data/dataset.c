@@ -224,7 +224,7 @@ static co_status dataset_setup(co_dataset *data, co_split split)
     CO_TRY(dataset_setup_size(data));
     CO_TRY(co_augment_check(&data->augment, data->framed ? &data->shape : &data->info.shape));
     if (split == CO_SPLIT_TEST) {
-        data->augment.n = 0;
+        data->augment = (co_augment){0};
         data->scaled = false;
     }
     data->field[0] = (co_field){CO_FIELD_INPUT, CO_F32, data->shape, NULL};

@@ -177,8 +177,8 @@ static co_status on_device_put_pixels(co_images *images, co_queue *queue, const 
     void *chunk = NULL, *pixels = NULL;
     co_status st;
 
-    images->bytes = (size_t)dataset->info.count * size;
-    CO_TRY(co_device_alloc(&pixels, images->device, images->bytes, CO_MEMORY_DEVICE));
+    CO_TRY(co_device_alloc(&pixels, images->device, (size_t)dataset->info.count * size,
+                           CO_MEMORY_DEVICE));
     images->pixels = pixels;
     CO_TRY(co_device_alloc(&chunk, images->device, (size_t)room * size, CO_MEMORY_PINNED));
     st = on_device_copy_pixels(images, queue, dataset, chunk, room);

@@ -10,7 +10,6 @@
 /* Memory of the device is owned. */
 typedef struct co_images {
     co_device *device; /* borrowed */
-    size_t bytes;      /* of the images */
     uint64_t seed;     /* of what is drawn */
     co_images_recipe *recipe;
     uint8_t *pixels;

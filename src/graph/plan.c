@@ -83,7 +83,7 @@ static co_status plan_build_forward(co_plan *plan)
 static co_status plan_build(co_plan *plan)
 {
     CO_TRY(plan_build_forward(plan));
-    if (plan->options.training)
+    if (plan->options.training || plan->store->device)
         CO_TRY(plan_take_samples(plan));
     if (plan->options.training)
         CO_TRY(plan_compile_backward(plan));
@@ -191,11 +191,10 @@ co_status co_plan_feed_padded(co_plan *plan, const char *name, const void *from,
     return co_queue_copy(plan->store->queue, to, from, bytes);
 }
 
-co_status co_plan_feed_samples(co_plan *plan, const uint32_t *from)
+co_status co_plan_feed_samples(co_plan *plan, const uint32_t *from, uint64_t count)
 {
-    const co_tensor *to = &plan->samples->tensor;
-
-    return co_queue_copy(plan->store->queue, to->data, from, to->bytes);
+    return co_queue_copy(plan->store->queue, plan->samples->tensor.data, from,
+                         (size_t)count * sizeof(*from));
 }
 
 const uint32_t *co_plan_samples(const co_plan *plan)

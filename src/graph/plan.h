@@ -79,9 +79,9 @@ co_status co_plan_feed(co_plan *plan, const char *name, const void *from, size_t
 /* The first `bytes` of an input that has `all`; the rest are zeros. */
 co_status co_plan_feed_padded(co_plan *plan, const char *name, const void *from, size_t bytes,
                               size_t all);
-/* The index of each sample, (N), as co_plan_feed, in a plan for training; and where they are, for
-   co_run.sample. */
-co_status co_plan_feed_samples(co_plan *plan, const uint32_t *from);
+/* The indices of the first `count` samples, as co_plan_feed, in a plan for training or on a device;
+   and where they are, (N), for co_run.sample. */
+co_status co_plan_feed_samples(co_plan *plan, const uint32_t *from, uint64_t count);
 const uint32_t *co_plan_samples(const co_plan *plan);
 /* After forward: output (N, outputs) plain and loss of each sample (N), for the host to read until
    the next forward. Waits for the queue. */

@@ -74,7 +74,7 @@ static co_status timing_feed_device(co_plan_data *data, co_plan *plan)
 
     co_values_given(store)->samples = (uint64_t)data->batch;
     CO_TRY(co_values_send(store));
-    CO_TRY(co_plan_feed_samples(plan, data->sample));
+    CO_TRY(co_plan_feed_samples(plan, data->sample, (uint64_t)data->batch));
     data->run.values = store->values;
     data->run.sample = co_plan_samples(plan);
     return CO_OK;

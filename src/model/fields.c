@@ -15,6 +15,18 @@ co_shape co_model_input_shape(const co_model *model, int var)
     return shape;
 }
 
+co_shape co_model_sample(const co_model *model)
+{
+    return co_model_input_shape(model, co_graph_find_input(model->graph, CO_FIELD_INPUT));
+}
+
+size_t co_model_sample_size(const co_model *model)
+{
+    const co_shape sample = co_model_sample(model);
+
+    return (size_t)co_shape_count(&sample);
+}
+
 /* Types must be equal, and dimensions must be once those of size 1 are dropped. */
 static bool model_fits(const co_field *field, co_dtype dtype, const co_shape *want)
 {
@@ -85,21 +97,23 @@ co_status co_model_check_count(const co_model *model, uint64_t count)
 }
 
 static co_status model_check_field(const co_model *model, const co_batch *batch,
-                                   const co_graph_input *input)
+                                   const co_graph_input *input, const co_images *images)
 {
     const co_field *field = co_batch_find(batch, input->name);
+    const bool drawn = images && strcmp(input->name, CO_FIELD_INPUT) == 0;
 
-    if (!field || !field->data)
+    if (!field || (!field->data && !drawn))
         return co_fail(CO_E_USAGE, "batch: %llu samples without the field '%s'",
                        (unsigned long long)batch->count, input->name);
     CO_TRY(co_model_check_form(model, field, input, "batch"));
-    if (field->dtype != CO_I32)
+    if (drawn || field->dtype != CO_I32)
         return CO_OK;
     return model_check_indices(model, input, field->data,
                                batch->count * (uint64_t)co_shape_count(&field->shape));
 }
 
-co_status co_model_check_batch(const co_model *model, const co_batch *batch, bool training)
+co_status co_model_check_batch(const co_model *model, const co_batch *batch,
+                               const co_images *images, bool training)
 {
     const co_graph *graph = model->graph;
 
@@ -116,7 +130,7 @@ co_status co_model_check_batch(const co_model *model, const co_batch *batch, boo
                        "gradient is divided by it",
                        (unsigned long long)batch->count, (unsigned long long)batch->global);
     for (int i = 0; i < graph->n_input; i++)
-        CO_TRY(model_check_field(model, batch, &graph->input[i]));
+        CO_TRY(model_check_field(model, batch, &graph->input[i], images));
     return CO_OK;
 }
 

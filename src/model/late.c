@@ -160,17 +160,6 @@ static co_status late_fill(const model_late *late, const co_batch *staged, const
     return CO_OK;
 }
 
-/* A batch whose input is drawn on the device has none here. */
-static co_status late_check(const co_model *model, const co_batch *batch, const co_images *images)
-{
-    co_batch whole = *batch;
-
-    for (int i = 0; i < CO_MAX_FIELDS && whole.field[i].name && images; i++)
-        if (strcmp(whole.field[i].name, CO_FIELD_INPUT) == 0)
-            whole.field[i].data = images->pixels;
-    return co_model_check_batch(model, &whole, true);
-}
-
 co_status co_model_stage(co_model *model, const co_batch *batch, const co_images *images,
                          co_queue *queue, int step, uint64_t part)
 {
@@ -187,7 +176,7 @@ co_status co_model_stage(co_model *model, const co_batch *batch, const co_images
                        CO_MODEL_MAX_LATE, co_device_name(model->store->device));
     late = &model->late[step][part];
     late->count = batch->count;
-    CO_TRY(late_check(model, batch, images));
+    CO_TRY(co_model_check_batch(model, batch, images, true));
     if (batch->count == 0)
         return CO_OK;
     CO_TRY(co_model_plan(&plan, model, batch->count, true));
@@ -243,7 +232,7 @@ co_status co_model_forward_late(co_model *model, const co_batch *batch, int step
     if (batch->count == 0)
         return model->norm_comm ? co_model_phantom_forward(model, batch) : CO_OK;
     (void)late_place(&staged, model, late, batch);
-    CO_TRY(co_model_compute(&plan, model, &staged, true));
+    CO_TRY(co_model_compute(&plan, model, &staged, NULL, true));
     if (head)
         CO_TRY(late_count_there(model, batch->count, late->memory));
     return late_shows_outputs(model) ? co_plan_queue_results(plan, (char *)late->memory + head)

@@ -220,18 +220,6 @@ co_status co_model_plan(co_plan **out, co_model *model, uint64_t batch, bool tra
     return CO_OK;
 }
 
-co_shape co_model_sample(const co_model *model)
-{
-    return co_model_input_shape(model, co_graph_find_input(model->graph, CO_FIELD_INPUT));
-}
-
-size_t co_model_sample_size(const co_model *model)
-{
-    const co_shape sample = co_model_sample(model);
-
-    return (size_t)co_shape_count(&sample);
-}
-
 static size_t model_input_bytes(const co_model *model, const co_graph_input *input, uint64_t count)
 {
     const co_var *var = &model->graph->var[input->var];
@@ -290,7 +278,7 @@ co_status co_model_phantom_forward(co_model *model, const co_batch *batch)
     CO_TRY(model_send_values(model, batch));
     run = model_run(model, plan);
     run.phantom = true;
-    CO_TRY(co_plan_feed_samples(plan, sample));
+    CO_TRY(co_plan_feed_samples(plan, sample, 1));
     for (int i = 0; i < graph->n_input; i++)
         CO_TRY(co_plan_feed(plan, graph->input[i].name, NULL,
                             model_input_bytes(model, &graph->input[i], 1)));
@@ -299,27 +287,34 @@ co_status co_model_phantom_forward(co_model *model, const co_batch *batch)
     return CO_OK;
 }
 
-static co_status model_feed(co_model *model, co_plan *plan, const co_batch *batch, bool training)
+static co_status model_feed_input(co_model *model, co_plan *plan, const co_batch *batch,
+                                  const co_graph_input *input)
+{
+    const void *from = co_batch_find(batch, input->name)->data;
+    const size_t bytes = model_input_bytes(model, input, batch->count);
+    const uint64_t rows = (uint64_t)co_plan_batch(plan);
+
+    if (rows > batch->count)
+        return co_plan_feed_padded(plan, input->name, from, bytes,
+                                   model_input_bytes(model, input, rows));
+    return co_plan_feed(plan, input->name, from, bytes);
+}
+
+static co_status model_feed(co_model *model, co_plan *plan, const co_batch *batch,
+                            const co_images *images, bool training)
 {
     const co_graph *graph = model->graph;
 
-    if (training) {
+    if (training)
         CO_TRY(model_send_values(model, batch));
-        CO_TRY(co_plan_feed_samples(plan, batch->sample));
-    }
-    for (int i = 0; i < graph->n_input; i++) {
-        const co_graph_input *input = &graph->input[i];
-
-        const void *from = co_batch_find(batch, input->name)->data;
-        const size_t bytes = model_input_bytes(model, input, batch->count);
-        const uint64_t rows = (uint64_t)co_plan_batch(plan);
-
-        if (rows > batch->count)
-            CO_TRY(co_plan_feed_padded(plan, input->name, from, bytes,
-                                       model_input_bytes(model, input, rows)));
+    if (training || images)
+        CO_TRY(co_plan_feed_samples(plan, batch->sample, batch->count));
+    for (int i = 0; i < graph->n_input; i++)
+        if (images && strcmp(graph->input[i].name, CO_FIELD_INPUT) == 0)
+            co_images_draw(images, model->store->queue, co_plan_samples(plan), batch->count,
+                           batch->epoch, co_plan_input(plan, CO_FIELD_INPUT), NULL);
         else
-            CO_TRY(co_plan_feed(plan, input->name, from, bytes));
-    }
+            CO_TRY(model_feed_input(model, plan, batch, &graph->input[i]));
     return CO_OK;
 }
 
@@ -373,15 +368,16 @@ void co_model_count(co_result *out, co_model *model, const float *score, const f
     model_count(out, model, score, loss, NULL, batch, training);
 }
 
-co_status co_model_compute(co_plan **out, co_model *model, const co_batch *batch, bool training)
+co_status co_model_compute(co_plan **out, co_model *model, const co_batch *batch,
+                           const co_images *images, bool training)
 {
-    const bool pad = !training && batch->count < model->pad;
+    const bool pad = !training && !images && batch->count < model->pad;
     co_plan *plan = NULL;
     co_run run;
 
     CO_TRY(co_model_plan(&plan, model, pad ? model->pad : batch->count, training));
     co_profiler_enter(model->profiler, CO_PROFILE_COPY_INPUT);
-    CO_TRY(model_feed(model, plan, batch, training));
+    CO_TRY(model_feed(model, plan, batch, images, training));
     if (training)
         CO_TRY(co_model_pass_on(model, plan));
     run = model_run(model, plan);
@@ -398,7 +394,7 @@ co_status co_model_compute(co_plan **out, co_model *model, const co_batch *batch
 }
 
 static co_status model_run_forward(co_result *out, co_model *model, const co_batch *batch,
-                                   bool training)
+                                   const co_images *images, bool training)
 {
     const float *score, *loss;
     co_plan *plan = NULL;
@@ -406,14 +402,14 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
     memset(out, 0, sizeof(*out));
     if (training || batch->count > 0)
         model->last = NULL;
-    CO_TRY(co_model_check_batch(model, batch, training));
+    CO_TRY(co_model_check_batch(model, batch, images, training));
     if (batch->count == 0) {
         model->backward_next = false;
         model_measure(model, NULL);
     }
     if (batch->count == 0)
         return training && model->norm_comm ? co_model_phantom_forward(model, batch) : CO_OK;
-    CO_TRY(co_model_compute(&plan, model, batch, training));
+    CO_TRY(co_model_compute(&plan, model, batch, images, training));
     co_profiler_enter(model->profiler, CO_PROFILE_METRICS);
     CO_TRY(co_plan_results(&score, &loss, plan));
     model_count(out, model, score, loss, co_plan_places(plan), batch, training);
@@ -427,7 +423,7 @@ co_status co_model_forward_sized(co_result *out, co_model *model, const co_batch
     co_batch batch;
 
     CO_TRY(CO_SIZED_READ(&batch, given, size, co_batch));
-    return model_run_forward(out, model, &batch, true);
+    return model_run_forward(out, model, &batch, NULL, true);
 }
 
 co_status co_model_evaluate_sized(co_result *out, co_model *model, const co_batch *given,
@@ -436,7 +432,13 @@ co_status co_model_evaluate_sized(co_result *out, co_model *model, const co_batc
     co_batch batch;
 
     CO_TRY(CO_SIZED_READ(&batch, given, size, co_batch));
-    return model_run_forward(out, model, &batch, false);
+    return model_run_forward(out, model, &batch, NULL, false);
+}
+
+co_status co_model_evaluate_drawn(co_result *out, co_model *model, const co_batch *batch,
+                                  const co_images *images)
+{
+    return model_run_forward(out, model, batch, images, false);
 }
 
 co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count)

@@ -117,9 +117,13 @@ co_status co_model_reduce(void *model, double *v, size_t n);
 /* With batch statistics over ranks, a rank without samples runs the same plan as the others on a
    sample that does not count, so that it takes part in every reduction. */
 co_status co_model_phantom_forward(co_model *model, const co_batch *batch);
+/* As co_model_evaluate; with `images` the input is drawn from them, as in co_model_stage. */
+co_status co_model_evaluate_drawn(co_result *out, co_model *model, const co_batch *batch,
+                                  const co_images *images);
 /* Shared parts of the above: the forward of a batch that has been checked and has samples, in
    memory of the host or the device; counting. */
-co_status co_model_compute(co_plan **out, co_model *model, const co_batch *batch, bool training);
+co_status co_model_compute(co_plan **out, co_model *model, const co_batch *batch,
+                           const co_images *images, bool training);
 void co_model_count(co_result *out, co_model *model, const float *score, const float *loss,
                     const co_batch *batch, bool training);
 
@@ -131,8 +135,9 @@ co_status co_model_check_form(const co_model *model, const co_field *field,
 /* Whether a batch of `count` samples is small enough for sizes in bytes not to overflow. */
 co_status co_model_check_count(const co_model *model, uint64_t count);
 /* Whether the arrays of a batch, perhaps a program's own, have the right types and shapes, and
-   labels are below the number of classes. */
-co_status co_model_check_batch(const co_model *model, const co_batch *batch, bool training);
+   labels are below the number of classes. With `images` it needs no input. */
+co_status co_model_check_batch(const co_model *model, const co_batch *batch,
+                               const co_images *images, bool training);
 /* Shape of one sample of an input. */
 co_shape co_model_input_shape(const co_model *model, int var);
 /* From now on each forward stores the sums of these metrics in model->metric_sums. The set is

@@ -338,11 +338,11 @@ static co_status console_greet(console *self)
         co_format_count(parameters, sizeof(parameters), info->parameter_count), info->ranks,
         co_plural((uint64_t)info->ranks), info->strategy, info->transport));
     co_format_count(test, sizeof(test), info->test_samples);
-    return console_line(self, "%s training%s and %s test sample%s, %" PRIu64 " a step, %s step%s",
+    return console_line(self, "%s training%s and %s test%s sample%s, %" PRIu64 " a step, %s step%s",
                         co_format_count(train, sizeof(train), info->train_samples),
-                        info->samples_at ? info->samples_at : "", info->test_samples ? test : "no",
-                        co_plural(info->test_samples), info->batch,
-                        co_format_count(steps, sizeof(steps), info->total_steps),
+                        info->train_at ? info->train_at : "", info->test_samples ? test : "no",
+                        info->test_at ? info->test_at : "", co_plural(info->test_samples),
+                        info->batch, co_format_count(steps, sizeof(steps), info->total_steps),
                         co_plural(info->total_steps));
 }
 

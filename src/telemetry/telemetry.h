@@ -23,7 +23,8 @@ typedef struct co_run_info {
     int64_t classes;              /* of the data; 0: the network does not classify */
     bool learns_values;           /* regression: accuracies are NaN */
     uint64_t positions;           /* of a sample, if it is a sequence of tokens; else 0 */
-    const char *samples_at;       /* with a device: where training samples are; NULL: without */
+    const char *train_at;         /* with a device: where samples are; NULL: without */
+    const char *test_at;          /* likewise */
     const co_metric_set *metrics; /* of the config, borrowed; NULL: none */
     uint64_t first_step;          /* steps made before these ranks were started */
     double epoch_start_seconds;   /* train_seconds at the start of the epoch of their first step */

@@ -40,7 +40,7 @@ static co_status evaluate_shards(co_result *shard, co_measures *measures, co_mod
         const co_batch part = co_batch_slice(batch, begin, count);
         co_result figures;
 
-        CO_TRY(co_model_evaluate(&figures, model, &part));
+        CO_TRY(co_model_evaluate_drawn(&figures, model, &part, feed->images));
         co_metrics_add(&shard[s], &figures);
         co_measures_take(measures, model, s);
         begin += count;
@@ -58,7 +58,7 @@ static co_status evaluate_batch(co_result *own, co_result *shard, co_measures *m
     if (feed->tree) {
         CO_TRY(evaluate_shards(shard, measures, model, &batch, feed));
     } else {
-        CO_TRY(co_model_evaluate(&part, model, &batch));
+        CO_TRY(co_model_evaluate_drawn(&part, model, &batch, feed->images));
         co_metrics_add(own, &part);
         co_measures_take(measures, model, 0);
     }

@@ -13,7 +13,7 @@
    it. */
 #define FEED_TEST_BATCH_PER_SHARD 64
 #define FEED_TEST_BATCH_MOST      1024
-/* Samples that stay on a device take at most this part of what is free. */
+/* Samples that stay on a device take at most this part of what is free without them. */
 #define FEED_DEVICE_SHARE 4
 
 static uint64_t feed_test_batch(const co_spec *spec, int ranks)
@@ -106,45 +106,49 @@ static int feed_threads(const co_spec *spec, const co_dataset *dataset)
     return co_dataset_stored(dataset)->encoded ? co_thread_cores() : 1;
 }
 
-/* Whether `bytes` of samples may be in the memory of the device; else `why` says why not. */
-static bool feed_fits(char why[CO_ON_DEVICE_WHY], const co_spec *spec, size_t bytes,
+/* Whether `bytes` of samples may be in the memory of the device, beside `held`; else `why` says why
+   not. */
+static bool feed_fits(char why[CO_ON_DEVICE_WHY], const co_spec *spec, size_t bytes, size_t held,
                       co_device *device)
 {
     const int64_t mib = spec->device.data_mib;
-    const size_t room = co_device_room(device);
+    const size_t room = co_device_room(device) + held, all = bytes + held;
     const size_t limit = mib < 0 ? room / FEED_DEVICE_SHARE : (size_t)mib << 20;
 
-    if (bytes <= limit)
+    if (all <= limit)
         return true;
     if (mib < 0)
         snprintf(why, CO_ON_DEVICE_WHY,
                  "%zu MiB of samples, more than a quarter of the %zu MiB that are free on the "
                  "device; `device: {data_mib: ...}` allows more",
-                 (bytes >> 20) + 1, room >> 20);
+                 (all >> 20) + 1, room >> 20);
     else
         snprintf(why, CO_ON_DEVICE_WHY, "%zu MiB of samples, and data_mib allows %lld",
-                 (bytes >> 20) + 1, (long long)mib);
+                 (all >> 20) + 1, (long long)mib);
     return false;
 }
 
 /* Samples to the device, on all ranks or on none, so that all draw them in the same way. */
-static co_status feed_bring(co_feed *out, const co_spec *spec, const co_dataset *dataset,
-                            co_comm *comm, co_device *device)
+static co_status feed_bring(co_feed *out, const co_spec *spec, co_comm *comm,
+                            const co_feed_source *from)
 {
-    size_t bytes = 0;
-    int64_t all = !co_dataset_stays_on_host(out->why, &bytes, dataset, device) &&
-                  feed_fits(out->why, spec, bytes, device);
+    co_device *device = co_queue_device(from->queue);
+    int64_t all = !co_dataset_stays_on_host(out->why, &out->held, from->dataset, device) &&
+                  feed_fits(out->why, spec, out->held, from->held, device);
     co_status st = CO_OK;
 
     if (all)
-        st = co_dataset_to_device(&out->images, dataset, device, (uint64_t)spec->seed);
+        st = co_dataset_to_device(&out->images, from->dataset, device, (uint64_t)spec->seed);
     if (st == CO_E_NOMEM || st == CO_E_DATA)
         snprintf(out->why, sizeof(out->why), "%s", co_error_message());
     else
         CO_TRY(st);
     all = out->images != NULL;
     CO_TRY(co_comm_allreduce(comm, &all, &all, 1, CO_I64, CO_MIN));
-    if (all || !out->images)
+    if (all)
+        return CO_OK;
+    out->held = 0;
+    if (!out->images)
         return CO_OK;
     co_images_destroy(out->images);
     out->images = NULL;
@@ -160,21 +164,21 @@ static co_status feed_create_loader(co_feed *out, co_loader_options *loading)
     return co_loader_create_labels(&out->loader, loading);
 }
 
-co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset, co_comm *comm,
-                       co_split split, const co_batch *first, co_queue *queue)
+co_status co_feed_open(co_feed *out, const co_spec *spec, co_comm *comm, const co_feed_source *from)
 {
-    co_loader_options loading = {.dataset = dataset,
+    const co_batch *first = from->first;
+    co_loader_options loading = {.dataset = from->dataset,
                                  .rank = co_comm_rank(comm),
-                                 .threads = feed_threads(spec, dataset),
+                                 .threads = feed_threads(spec, from->dataset),
                                  .depth = (int)spec->loader_depth,
                                  .seed = (uint64_t)spec->seed,
-                                 .queue = queue,
+                                 .queue = from->queue,
                                  .first_epoch = first ? first->epoch : 0,
                                  .first_step = first ? first->step : 0};
     co_status st;
 
     memset(out, 0, sizeof(*out));
-    CO_TRY(co_feed_sampler(&out->sampler, spec, dataset, co_comm_size(comm), split));
+    CO_TRY(co_feed_sampler(&out->sampler, spec, from->dataset, co_comm_size(comm), from->split));
     loading.sampler = out->sampler;
     out->readers = loading.threads;
     if (loading.first_step == co_sampler_steps(out->sampler)) { /* an epoch of which only the
@@ -183,8 +187,8 @@ co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *data
         loading.first_epoch++;
     }
     st = feed_share_shards(&out->tree, &loading, spec, comm);
-    if (st == CO_OK && queue && split == CO_SPLIT_TRAIN)
-        st = feed_bring(out, spec, dataset, comm, co_queue_device(queue));
+    if (st == CO_OK && from->queue)
+        st = feed_bring(out, spec, comm, from);
     if (st == CO_OK)
         st = feed_create_loader(out, &loading);
     if (st != CO_OK)

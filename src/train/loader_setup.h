@@ -14,13 +14,22 @@ typedef struct co_feed {
     co_tree *tree; /* of the shards; NULL without shards */
     /* Owned; on a device, which draws the batches. NULL: the loader reads them. */
     co_images *images;
+    size_t held;                /* bytes that they take */
     char why[CO_ON_DEVICE_WHY]; /* on a device without images: the reason */
 } co_feed;
-/* `first`: the epoch and the step within it to start from; NULL: the first ones. `queue` is where
-   batches are copied (co_loader_options); training samples that its device can hold, within what
-   the config allows, are brought there if all ranks can. Collective. */
-co_status co_feed_open(co_feed *out, const co_spec *spec, const co_dataset *dataset, co_comm *comm,
-                       co_split split, const co_batch *first, co_queue *queue);
+
+typedef struct co_feed_source {
+    const co_dataset *dataset;
+    co_split split;
+    /* The epoch and the step within it to start from; NULL: the first ones. */
+    const co_batch *first;
+    co_queue *queue; /* where batches are copied (co_loader_options) */
+    size_t held;     /* bytes of other samples that its device holds */
+} co_feed_source;
+/* Samples that the queue's device can hold, within what the config allows for those of both splits,
+   are brought there if all ranks can. Collective. */
+co_status co_feed_open(co_feed *out, const co_spec *spec, co_comm *comm,
+                       const co_feed_source *from);
 /* Samples of the test split that a rank computes at once, where there are enough. */
 uint64_t co_feed_test_rows(const co_spec *spec);
 void co_feed_close(co_feed *feed);

@@ -41,8 +41,8 @@ const co_key co_run_device_keys[] = {
      "nccl: between GPUs, each of one rank; host: through the host's memory; auto: nccl if it is "
      "there"},
     {"data_mib", CO_KEY_INT, offsetof(co_run_device, data_mib), "-1", -1, 1 << 24, NULL,
-     "most of the GPU's memory for training samples, which are then drawn there; -1: a quarter of "
-     "what is free; 0: batches are read on the host"},
+     "most of the GPU's memory for samples, which are then drawn there; -1: a quarter of what is "
+     "free; 0: batches are read on the host"},
     CO_KEYS_END,
 };
 

@@ -15,7 +15,7 @@ typedef struct co_run_device {
     int64_t index; /* of the GPU; -1: by the rank's place among those of its machine */
     int64_t ranks_per_gpu;
     bool tf32, graphs;
-    int64_t data_mib; /* of training samples in the GPU's memory; -1: by what is free */
+    int64_t data_mib; /* of samples in the GPU's memory; -1: by what is free */
     int exchange;     /* how ranks exchange what is on GPUs */
 } co_run_device;
 

@@ -20,14 +20,15 @@ CO_SIZED_END(co_eval_summary, metric);
 static co_status run_eval(co_comm *comm, co_job *job)
 {
     co_eval_summary *out = &job->result->eval;
+    const co_feed_source from = {
+        .dataset = job->test, .split = CO_SPLIT_TEST, .queue = job->model->store->queue};
     co_feed feed = {.tree = NULL};
     co_tested tested;
     co_status st;
 
     co_thread_flush_denormals();
     co_model_setup(job->model, co_spec_threads(&job->spec));
-    CO_TRY(co_feed_open(&feed, &job->spec, job->test, comm, CO_SPLIT_TEST, NULL,
-                        job->model->store->queue));
+    CO_TRY(co_feed_open(&feed, &job->spec, comm, &from));
     st = co_trainer_evaluate(&tested, comm, job->model, &feed);
     co_feed_close(&feed);
     if (st == CO_OK && co_comm_rank(comm) == 0) {

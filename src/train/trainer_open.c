@@ -69,6 +69,13 @@ static void trainer_describe_start(co_run_info *info, const co_job *job)
     co_session_describe(info, job->session);
 }
 
+static const char *trainer_samples_at(const trainer *t, const co_feed *feed)
+{
+    return !t->job->model->store->device || !feed->loader ? NULL
+           : feed->images                                 ? " (on the GPU)"
+                                                          : " (read on the host)";
+}
+
 static void trainer_describe(trainer *t)
 {
     const co_spec *spec = &t->job->spec;
@@ -97,9 +104,8 @@ static void trainer_describe(trainer *t)
             co_model_target(job->model) == CO_TARGET_LABEL ? co_dataset_classes(job->train) : 0,
         .learns_values = co_model_target(job->model) == CO_TARGET_VALUES,
         .positions = (uint64_t)job->model->positions,
-        .samples_at = !job->model->store->device ? NULL
-                      : t->train.images          ? " (on the GPU)"
-                                                 : " (read on the host)",
+        .train_at = trainer_samples_at(t, &t->train),
+        .test_at = trainer_samples_at(t, &t->test),
         .metrics = &spec->metrics,
         .epochs = (total + per_epoch - 1) / per_epoch,
         .cores = job->cores,
@@ -108,12 +114,32 @@ static void trainer_describe(trainer *t)
     trainer_describe_start(&t->info, job);
 }
 
-/* Why a device does not hold the training samples, unless the config says so. */
+/* Why a device does not hold the samples, unless the config says so. */
 static void trainer_say_samples(const trainer *t)
 {
-    if (*t->train.why && t->job->spec.device.data_mib != 0 && co_comm_rank(t->comm) == 0 &&
-        !t->job->quiet)
+    if (t->job->spec.device.data_mib == 0 || co_comm_rank(t->comm) != 0 || t->job->quiet)
+        return;
+    if (*t->train.why)
         co_log(CO_LOG_INFO, "data: batches are read on the host: %s", CO_SHOW(t->train.why));
+    else if (*t->test.why)
+        co_log(CO_LOG_INFO, "data: test batches are read on the host: %s", CO_SHOW(t->test.why));
+}
+
+/* The test split where its weights are, once the training samples have taken what they may. */
+static co_status trainer_open_data(trainer *t, const co_batch *first)
+{
+    const co_job *job = t->job;
+    const co_feed_source train = {
+        .dataset = job->train, .split = CO_SPLIT_TRAIN, .first = first, .queue = t->replay.copies};
+    co_feed_source test = {
+        .dataset = job->test, .split = CO_SPLIT_TEST, .queue = job->model->store->queue};
+
+    CO_TRY(co_feed_open(&t->train, &job->spec, t->comm, &train));
+    test.held = t->train.held;
+    if (job->test)
+        CO_TRY(co_feed_open(&t->test, &job->spec, t->comm, &test));
+    trainer_say_samples(t);
+    return CO_OK;
 }
 
 /* Open what observes steps: figures of recent steps, and requests to leave. */
@@ -158,12 +184,7 @@ co_status trainer_open(trainer *t)
         co_model_sync_batch_norm(t->job->model, t->comm);
     if (store->ring)
         CO_TRY(trainer_open_replay(t));
-    CO_TRY(co_feed_open(&t->train, spec, t->job->train, t->comm, CO_SPLIT_TRAIN, &first,
-                        t->replay.copies));
-    if (t->job->test)
-        CO_TRY(
-            co_feed_open(&t->test, spec, t->job->test, t->comm, CO_SPLIT_TEST, NULL, store->queue));
-    trainer_say_samples(t);
+    CO_TRY(trainer_open_data(t, &first));
     CO_TRY(trainer_profile_open(t));
     trainer_describe(t);
     options.tree = t->train.tree;

@@ -39,15 +39,18 @@ static void device_transformers_agree_with_cpu(void **state)
     check_trains_alike("vit.yaml");
 }
 
-/* Drawn on the GPU and read on the host; without room for them, said in a line. */
+/* Drawn on the GPU and read on the host, the test split too, whose last batch is short; without
+   room for them, said in a line. */
 static void device_samples_in_its_memory_change_no_bit(void **state)
 {
     static const char *const keys[][3] = {
-        {"-1", " training (on the GPU) and ", ""},
-        {"0", " training (read on the host) and ", ""},
-        {"1", " training (read on the host) and ", "2 MiB of samples, and data_mib allows 1"},
+        {"-1", " training (on the GPU) and 325 test (on the GPU) samples", ""},
+        {"0", " training (read on the host) and 325 test (read on the host) samples", ""},
+        {"1", " training (on the GPU) and 325 test (read on the host) samples",
+         "test batches are read on the host: 2 MiB of samples, and data_mib allows 1"},
     };
     char line[512], first[65], other[65];
+    double test[3];
 
     (void)state;
     device_need();
@@ -55,7 +58,7 @@ static void device_samples_in_its_memory_change_no_bit(void **state)
         const program_result *r;
 
         snprintf(line, sizeof(line),
-                 "train good.yaml -s data.samples=1500 -s max_steps=6 -s device.name=cuda "
+                 "train good.yaml -s data.samples=1300 -s max_steps=6 -s device.name=cuda "
                  "-s device.data_mib=%s -s data.augment=[random-crop,horizontal-flip,cutout] "
                  "--run-dir drawn",
                  keys[i][0]);
@@ -64,9 +67,11 @@ static void device_samples_in_its_memory_change_no_bit(void **state)
         assert_non_null(strstr(r->out, keys[i][1]));
         assert_non_null(strstr(r->err, keys[i][2]));
         program_weights(i == 0 ? first : other, "drawn");
+        test[i] = device_figure("drawn", "test_loss");
         program_remove("drawn");
         if (i > 0)
             assert_string_equal(other, first);
+        assert_true(test[i] == test[0]);
     }
 }
 

@@ -112,7 +112,7 @@ static void feed(const network *n)
         assert_int_equal(co_plan_feed(n->plan, input->name, from, bytes), CO_OK);
     }
     if (n->mode->training)
-        assert_int_equal(co_plan_feed_samples(n->plan, h->sample), CO_OK);
+        assert_int_equal(co_plan_feed_samples(n->plan, h->sample, (uint64_t)h->batch), CO_OK);
 }
 
 /* As harness_run; the host waits once, after all passes. */

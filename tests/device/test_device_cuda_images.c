@@ -21,13 +21,13 @@
 /* In any order, and twice. */
 static const uint32_t wanted[COUNT] = {5, 0, 29, 5, 12, 7, 28, 1, 16};
 
-static co_dataset *open_data(const char *keys)
+static co_dataset *open_data(const char *keys, co_split split)
 {
     co_dataset *data = NULL;
     char text[512];
 
     snprintf(text, sizeof(text), "{name: synthetic, classes: 7, samples: 30, %s}", keys);
-    if (co_dataset_open(&data, text, CO_SPLIT_TRAIN) != CO_OK)
+    if (co_dataset_open(&data, text, split) != CO_OK)
         fail_msg("%s: %s", keys, co_error_message());
     return data;
 }
@@ -69,9 +69,9 @@ static void draw_on_device(float *out, int32_t *label, const co_dataset *data, c
     co_images_destroy(images);
 }
 
-static void check_drawn(const char *keys, co_device *device, bool exact)
+static void check_drawn(const char *keys, co_split split, co_device *device, bool exact)
 {
-    co_dataset *data = open_data(keys);
+    co_dataset *data = open_data(keys, split);
     const size_t n = COUNT * (size_t)co_shape_count(co_dataset_shape(data));
     float *want = co_calloc(n, sizeof(*want)), *got = co_calloc(n, sizeof(*got));
     char why[CO_ON_DEVICE_WHY] = "";
@@ -114,7 +114,7 @@ static void images_drawn_on_device_equal_those_of_host(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        check_drawn(keys[i], device, true);
+        check_drawn(keys[i], CO_SPLIT_TRAIN, device, true);
     co_cuda_close(device);
 }
 
@@ -131,7 +131,25 @@ static void images_of_random_boxes_equal_those_of_host(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        check_drawn(keys[i], device, false);
+        check_drawn(keys[i], CO_SPLIT_TRAIN, device, false);
+    co_cuda_close(device);
+}
+
+/* Nothing is augmented there, and the frame is that of training. */
+static void images_of_test_split_equal_those_of_host(void **state)
+{
+    static const char *const keys[] = {
+        "shape: [1, 28, 28], test_samples: 30, normalize: mnist, augment: [random-crop, cutout]",
+        "shape: [3, 20, 24], test_samples: 30, resize: [31, 9], center_crop: [28, 8], "
+        "augment: horizontal-flip",
+        "shape: [3, 20, 24], test_samples: 30, resize: 13, augment: [random-resized-crop, "
+        "{name: color-jitter, hue: 0.1}]",
+    };
+    co_device *device = open_gpu();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        check_drawn(keys[i], CO_SPLIT_TEST, device, true);
     co_cuda_close(device);
 }
 
@@ -148,7 +166,7 @@ static void images_that_device_cannot_draw_stay_on_host(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        co_dataset *data = open_data(keys[i][0]);
+        co_dataset *data = open_data(keys[i][0], CO_SPLIT_TRAIN);
 
         assert_true(co_dataset_stays_on_host(why, &bytes, data, device));
         assert_string_equal(why, keys[i][1]);
@@ -163,6 +181,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(images_drawn_on_device_equal_those_of_host),
         cmocka_unit_test(images_of_random_boxes_equal_those_of_host),
+        cmocka_unit_test(images_of_test_split_equal_those_of_host),
         cmocka_unit_test(images_that_device_cannot_draw_stay_on_host),
     };
 
