@@ -261,6 +261,36 @@ static void kernels_with_stride_at_avx2_are_direct(void **state)
     assert_null(strstr(r->out, "layer2.0.downsample.0 conv2d             cpu direct"));
 }
 
+/* oneDNN's kernels named "ref" take a thousand times as long as others. */
+static void kernels_with_stride_and_few_channels_are_fast(void **state)
+{
+    const program_result *r;
+    char *profile;
+
+    (void)state;
+    if (!co_isa_has(CO_ISA_AVX2)) {
+        print_message("skipped: this CPU has no AVX2\n");
+        skip();
+    }
+    program_write_text("few.yaml", "layers:\n"
+                                   "  - conv2d: {out: 8, kernel: 3, stride: 2, padding: 1}\n"
+                                   "  - relu\n"
+                                   "  - conv2d: {out: 16, kernel: 3, stride: 2, padding: 1}\n"
+                                   "  - flatten\n"
+                                   "  - linear: 10\n"
+                                   "data: {name: synthetic, shape: [3, 32, 32], samples: 64}\n"
+                                   "batch: 8\n"
+                                   "threads: 1\n"
+                                   "optimizer: sgd\n");
+    r = program_line("train few.yaml -q --profile --run-dir few");
+    program_assert_success(r);
+    profile = program_read("few/profile.json");
+    assert_non_null(profile);
+    assert_non_null(strstr(profile, "\"pass\": \"backward\""));
+    assert_null(strstr(profile, "ref:any"));
+    free(profile);
+}
+
 static int kernels_setup(void **state)
 {
     (void)state;
@@ -282,6 +312,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(kernels_that_cpu_lacks_are_refused),
         cmocka_unit_test(bench_kernels_names_each_layer),
         cmocka_unit_test(kernels_with_stride_at_avx2_are_direct),
+        cmocka_unit_test(kernels_with_stride_and_few_channels_are_fast),
     };
     int failed;
 

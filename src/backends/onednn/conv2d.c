@@ -273,8 +273,32 @@ static dnnl_status_t conv2d_describe_data(dnnl_primitive_desc_t *pd, conv2d *sel
         self->behind, base->forward_pd, base->attr);
 }
 
+/* Loops without vector instructions, which take any formats and a thousand times as long. */
+static bool conv2d_is_reference(const_dnnl_primitive_desc_t pd)
+{
+    const char *name = "";
+
+    dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+    return strncmp(name, "ref", 3) == 0;
+}
+
 /* With a stride oneDNN 3 would choose channels last for its gradients, where the layers around are
-   in the forward pass's formats: two changes of layout cost more than it gains. */
+   in the forward pass's formats: two changes of layout cost more than it gains. Where it has no
+   other loops for these formats (8 channels, in oneDNN 2.6) they are worth it. */
+static bool conv2d_keeps_formats(dnnl_primitive_desc_t *pd, conv2d *self, dnnl_alg_kind_t algorithm)
+{
+    const_dnnl_primitive_desc_t forward = self->base.forward_pd;
+
+    if (self->stride[0] * self->stride[1] == 1 ||
+        conv2d_describe_data(pd, self, algorithm, onednn_chosen(forward, DNNL_ARG_SRC),
+                             onednn_chosen(forward, DNNL_ARG_DST)) != dnnl_success)
+        return false;
+    if (!conv2d_is_reference(*pd))
+        return true;
+    dnnl_primitive_desc_destroy(*pd);
+    return false;
+}
+
 static dnnl_status_t conv2d_pass_data(dnnl_primitive_desc_t *pd, conv2d *self,
                                       dnnl_alg_kind_t algorithm)
 {
@@ -286,9 +310,7 @@ static dnnl_status_t conv2d_pass_data(dnnl_primitive_desc_t *pd, conv2d *self,
         return dnnl_inner_product_backward_data_primitive_desc_create(
             pd, base->engine, src, conv2d_any_weight(self, call->in[0]->dtype), conv2d_rows(self),
             base->forward_pd, base->attr);
-    if ((self->stride[0] > 1 || self->stride[1] > 1) &&
-        conv2d_describe_data(pd, self, algorithm, onednn_chosen(base->forward_pd, DNNL_ARG_SRC),
-                             onednn_chosen(base->forward_pd, DNNL_ARG_DST)) == dnnl_success)
+    if (conv2d_keeps_formats(pd, self, algorithm))
         return dnnl_success;
     return conv2d_describe_data(pd, self, algorithm, src, onednn_any_of(base, call->out[0]));
 }
