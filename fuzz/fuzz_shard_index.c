@@ -16,10 +16,11 @@ static void fuzz_check(const uint8_t *data, size_t size)
     if (co_shard_index_parse(&index, data, size, "input") == CO_OK)
         for (uint64_t i = 0; i < index.samples; i++) {
             const co_shard_entry e = co_shard_index_entry(&index, i);
+            const char *name = co_shard_index_name(&index, i);
 
             if (e.label >= index.classes || e.shard >= index.shards ||
                 e.offset > co_shard_index_shard_size(&index, e.shard) ||
-                strlen(co_shard_index_name(&index, i)) > size ||
+                (name && strlen(name) > size) || (name == NULL) != index.records.packed ||
                 strchr(index.shard_name[e.shard], '/'))
                 abort();
         }
@@ -30,6 +31,16 @@ static void fuzz_put(uint8_t *at, uint64_t value, int bytes)
 {
     for (int i = 0; i < bytes; i++)
         at[i] = (uint8_t)(value >> 8 * i);
+}
+
+static void fuzz_repair(uint8_t *bytes, size_t size, uint32_t version)
+{
+    memcpy(bytes, SHARD_MAGIC, 8);
+    fuzz_put(bytes + SHARD_AT_VERSION, version, 4);
+    fuzz_put(bytes + SHARD_AT_SIZE, size, 8);
+    fuzz_put(bytes + SHARD_AT_CHECK,
+             libdeflate_crc32(0, bytes + CO_SHARD_HEAD, size - CO_SHARD_HEAD), 4);
+    fuzz_put(bytes + SHARD_AT_HEAD_CHECK, libdeflate_crc32(0, bytes, SHARD_AT_HEAD_CHECK), 4);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -43,12 +54,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!right)
         return 0;
     memcpy(right, data, size);
-    memcpy(right, SHARD_MAGIC, 8);
-    fuzz_put(right + SHARD_AT_VERSION, SHARD_VERSION, 4);
-    fuzz_put(right + SHARD_AT_SIZE, size, 8);
-    fuzz_put(right + SHARD_AT_CHECK,
-             libdeflate_crc32(0, right + CO_SHARD_HEAD, size - CO_SHARD_HEAD), 4);
-    fuzz_put(right + SHARD_AT_HEAD_CHECK, libdeflate_crc32(0, right, SHARD_AT_HEAD_CHECK), 4);
+    fuzz_repair(right, size, SHARD_VERSION);
+    fuzz_check(right, size);
+    fuzz_repair(right, size, SHARD_OF_PACKS);
     fuzz_check(right, size);
     free(right);
     return 0;

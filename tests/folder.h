@@ -46,6 +46,15 @@ static inline char *folder_path(const char *name)
     return out;
 }
 
+/* Run a command of the shell in the folder; it must succeed. */
+static inline void folder_run(const char *command)
+{
+    char line[1024];
+
+    snprintf(line, sizeof(line), "cd %s && %s", folder, command);
+    assert_int_equal(system(line), 0);
+}
+
 /* Number of entries. */
 static inline int folder_count(void)
 {

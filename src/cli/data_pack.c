@@ -1,5 +1,6 @@
 /*
- * data_pack.c - `cohort data pack`: converts a data set of any format into one file.
+ * data_pack.c - `cohort data pack`: converts a data set of any format into one file, or into
+ * shards.
  *
  * Options, progress and messages; pack_convert.c makes the records, pack_write.c the file.
  */
@@ -7,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/shards.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/plural.h"
 #include "core/text.h"
-#include "data/pack_convert.h"
+#include "data/shard_index.h"
 #include "launch/child.h"
 #include "telemetry/format.h"
 
@@ -20,7 +21,7 @@
 
 typedef struct data_pack_options {
     cli_list set, plugins;
-    int64_t resize, quality, decode;
+    int64_t resize, quality, decode, shards;
     const char *only;
     bool quiet;
 } data_pack_options;
@@ -29,7 +30,7 @@ static const data_pack_options data_pack_defaults = {.quality = 90};
 
 static const cli_argument data_pack_arguments[] = {
     {"SRC", false, "a config file, or its data value: 'cifar10', '{name: imagefolder, path: DIR}'"},
-    {"DST", false, "the file to write"},
+    {"DST", false, "the file to write, with --shards the folder"},
     {NULL, false, NULL},
 };
 
@@ -40,6 +41,8 @@ static const cli_option data_pack_option_table[] = {
      "of those JPEGs; default: 90"},
     {"decode", 0, CLI_COUNT, offsetof(data_pack_options, decode), "SIDE", 1, 16384,
      "store pixels: the shorter side becomes SIDE, the middle square is kept"},
+    {"shards", 0, CLI_COUNT, offsetof(data_pack_options, shards), "N", 1, CO_SHARD_MAX_SHARDS,
+     "write N files of each split with an index, at most one for each sample, not one of all"},
     {"only", 0, CLI_TEXT, offsetof(data_pack_options, only), "SPLIT", 0, 0,
      "train or test; default: both"},
     {"set", 's', CLI_LIST, offsetof(data_pack_options, set), "KEY=VALUE", 0, 0,
@@ -79,19 +82,27 @@ static void data_pack_show(data_pack *p)
         co_format_seconds(left, sizeof(left), rate > 0 ? (double)(p->total - p->done) / rate : 0));
 }
 
+/* Ctrl-C leaves no partial file. */
+static co_status data_pack_tick(void *arg)
+{
+    data_pack *p = arg;
+
+    p->done++;
+    data_pack_show(p);
+    return cli_check_signal(&p->guard);
+}
+
 static co_status data_pack_split(data_pack *p, co_pack_converter *converter, co_split split)
 {
     for (uint64_t i = 0; i < co_dataset_count(p->data[split]); i++) {
         co_bytes record;
         int32_t label;
 
-        CO_TRY(cli_check_signal(&p->guard)); /* Ctrl-C leaves no partial file */
         CO_TRY(co_dataset_take_label(&label, p->data[split], i));
         CO_TRY(co_pack_convert(&record, converter, i));
         CO_TRY(co_pack_writer_add(p->writer, split, (uint32_t)label, &record));
         p->bytes_in += converter->read;
-        p->done++;
-        data_pack_show(p);
+        CO_TRY(data_pack_tick(p));
     }
     return CO_OK;
 }
@@ -158,9 +169,14 @@ static co_status data_pack_open_writer(data_pack *p, const co_pack_head *head,
     return st;
 }
 
-static co_status data_pack_write(data_pack *p)
+static co_pack_options data_pack_conversion(const data_pack *p)
 {
-    const co_pack_options options = {p->options->resize, p->options->quality, p->options->decode};
+    return (co_pack_options){p->options->resize, p->options->quality, p->options->decode};
+}
+
+static co_status data_pack_write_splits(data_pack *p)
+{
+    const co_pack_options options = data_pack_conversion(p);
     co_status st = CO_OK;
 
     for (int s = 0; s < CO_PACK_SPLITS && st == CO_OK; s++) {
@@ -177,6 +193,32 @@ static co_status data_pack_write(data_pack *p)
         co_pack_converter_close(&converter);
     }
     return st;
+}
+
+static co_status data_pack_write_file(uint64_t *size, data_pack *p)
+{
+    co_pack_writer *writer;
+
+    CO_TRY(data_pack_write_splits(p));
+    writer = p->writer;
+    p->writer = NULL;
+    return co_pack_writer_commit(size, writer);
+}
+
+static co_status data_pack_write_shards(uint64_t *size, data_pack *p)
+{
+    cli_shards shards = {.target = p->target,
+                         .data = p->data,
+                         .shards = (uint32_t)p->options->shards,
+                         .packed = true,
+                         .options = data_pack_conversion(p),
+                         .tick = data_pack_tick,
+                         .arg = p};
+
+    CO_TRY(cli_shards_write(&shards));
+    p->bytes_in = shards.bytes_in;
+    *size = shards.bytes_out;
+    return CO_OK;
 }
 
 static void data_pack_print(const data_pack *p, uint64_t size)
@@ -199,15 +241,9 @@ static co_status data_pack_all(data_pack *p, const cli_data *source)
     co_status st = data_pack_open(p, source);
 
     if (st == CO_OK)
-        st = data_pack_write(p);
+        st = p->options->shards ? data_pack_write_shards(&size, p) : data_pack_write_file(&size, p);
     if (p->terminal)
         fputs("\r\033[K", stderr);
-    if (st == CO_OK) {
-        co_pack_writer *writer = p->writer;
-
-        p->writer = NULL;
-        st = co_pack_writer_commit(&size, writer);
-    }
     if (st == CO_OK)
         data_pack_print(p, size);
     co_pack_writer_discard(p->writer);
@@ -222,6 +258,8 @@ static co_status data_pack_check_target(const data_pack *p, const cli_data *sour
     const co_value *path = co_value_get(source->value, "path");
     const char *inputs[] = {config, path && path->text ? path->text : config, NULL};
 
+    if (p->options->shards)
+        return cli_shards_check(p->target);
     return cli_check_output(p->target, CLI_PACK, inputs);
 }
 
@@ -248,16 +286,21 @@ static co_status data_pack_run(const void *options, int n, const char *const *ar
 
 const co_command co_command_data_pack = {
     .name = "data pack",
-    .summary = "make one file of a data set, read without copies: `data: {name: pack, path: DST}`",
+    .summary =
+        "make a file or shards of a data set, read in place: `data: {name: pack, path: DST}`",
     .about =
         "Stores samples as they are, image files too, unless --resize or --decode says\n"
         "otherwise; both splits go into one file, with labels, names of classes and a checksum\n"
-        "for each record. Normalisation, resizing and augmentation stay in the config. The file\n"
-        "appears when it is complete; every sample that --resize or --decode touches is decoded,\n"
-        "and a damaged one ends it.",
+        "for each record. With --shards, DST is a folder: DST/train and DST/val have as many "
+        "files\n"
+        "each and an index, for a shared file system or a web server. Normalisation, resizing and\n"
+        "augmentation stay in the config. What is written appears when it is complete; every "
+        "sample\n"
+        "that --resize or --decode touches is decoded, and a damaged one ends it.",
     .example =
         "  cohort data pack '{name: imagefolder, path: imagenet}' imagenet.pack --resize 500\n"
         "  cohort data pack '{name: imagefolder, path: small}' small.pack --decode 256\n"
+        "  cohort data pack '{name: imagefolder, path: small}' small --decode 256 --shards 16\n"
         "  cohort data pack '{name: cifar10, path: cifar-10-batches-bin}' cifar10.pack",
     .arguments = data_pack_arguments,
     .options = data_pack_option_table,

@@ -1,20 +1,15 @@
 /*
  * data_shard.c - `cohort data shard`: writes a data set of images as shards.
  *
- * Options, progress and messages; shard_write.c writes the files.
+ * Options, progress and messages; shards.c writes the folder.
  */
-#include <errno.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/shards.h"
 #include "core/clock.h"
-#include "core/fs.h"
 #include "core/plural.h"
 #include "core/text.h"
 #include "data/shard_index.h"
-#include "data/shard_write.h"
 #include "telemetry/format.h"
 
 #define DATA_SHARD_TICK_NS UINT64_C(200000000)
@@ -51,8 +46,7 @@ static const cli_option data_shard_option_table[] = {
 typedef struct data_shard {
     const data_shard_options *options;
     const char *target;
-    char staging[CLI_MAX_PATH]; /* TARGET.part */
-    uint64_t done, total, bytes_in, bytes_out;
+    uint64_t done, total;
     uint64_t start_ns, shown_ns;
     co_child_guard guard;
     bool terminal;
@@ -78,48 +72,7 @@ static co_status data_shard_tick(void *arg)
     return CO_OK;
 }
 
-static co_status data_shard_split(data_shard *d, const co_dataset *data, const char *name)
-{
-    const data_shard_options *o = d->options;
-    char folder[CLI_MAX_PATH + 8];
-    co_shard_writing writing = {.data = data,
-                                .folder = folder,
-                                .prefix = name,
-                                .shards = (uint32_t)o->shards,
-                                .options = {.resize = o->resize, .quality = o->quality},
-                                .tick = data_shard_tick,
-                                .arg = d};
-
-    snprintf(folder, sizeof(folder), "%s/%s", d->staging, name);
-    if (mkdir(folder, 0777) != 0)
-        return co_fail(CO_E_IO, "%s: cannot make the folder: %s", folder, strerror(errno));
-    CO_TRY(co_shard_write(&writing));
-    d->bytes_in += writing.bytes_in;
-    d->bytes_out += writing.bytes_out;
-    return CO_OK;
-}
-
-static co_status data_shard_write(data_shard *d, co_dataset *const data[2])
-{
-    static const char *const names[] = {"train", "val"};
-    co_status st = CO_OK;
-
-    if (mkdir(d->staging, 0777) != 0 && errno == EEXIST)
-        return co_fail(CO_E_USAGE,
-                       "%s: is there: another command is writing it, or one was killed; remove it",
-                       d->staging);
-    if (!co_fs_exists(d->staging))
-        return co_fail(CO_E_IO, "%s: cannot make the folder: %s", d->staging, strerror(errno));
-    for (int s = 0; s < 2 && st == CO_OK; s++)
-        st = data_shard_split(d, data[s], names[s]);
-    if (st == CO_OK && rename(d->staging, d->target) != 0)
-        st = co_fail(CO_E_IO, "%s: %s", d->target, strerror(errno));
-    if (st != CO_OK)
-        co_fs_remove_folder(d->staging);
-    return st;
-}
-
-static void data_shard_print(const data_shard *d)
+static void data_shard_print(const data_shard *d, const cli_shards *shards)
 {
     const double seconds = co_clock_seconds(d->start_ns, co_clock_ns());
     char count[32], before[32], after[32], time[32];
@@ -128,14 +81,21 @@ static void data_shard_print(const data_shard *d)
         return;
     printf("%s: %s sample%s, %s from %s, in %s\n", CO_SHOW(d->target),
            co_format_count(count, sizeof(count), d->done), co_plural(d->done),
-           co_format_bytes(after, sizeof(after), d->bytes_out),
-           co_format_bytes(before, sizeof(before), d->bytes_in),
+           co_format_bytes(after, sizeof(after), shards->bytes_out),
+           co_format_bytes(before, sizeof(before), shards->bytes_in),
            co_format_seconds(time, sizeof(time), seconds));
 }
 
 static co_status data_shard_all(data_shard *d, const cli_data *source)
 {
+    const data_shard_options *o = d->options;
     co_dataset *data[2] = {NULL};
+    cli_shards shards = {.target = d->target,
+                         .data = data,
+                         .shards = (uint32_t)o->shards,
+                         .options = {.resize = o->resize, .quality = o->quality},
+                         .tick = data_shard_tick,
+                         .arg = d};
     co_status st = CO_OK;
 
     for (int s = 0; s < 2 && st == CO_OK; s++) {
@@ -143,29 +103,14 @@ static co_status data_shard_all(data_shard *d, const cli_data *source)
         d->total += st == CO_OK ? co_dataset_count(data[s]) : 0;
     }
     if (st == CO_OK)
-        st = data_shard_write(d, data);
+        st = cli_shards_write(&shards);
     if (d->terminal)
         fputs("\r\033[K", stderr);
     if (st == CO_OK)
-        data_shard_print(d);
+        data_shard_print(d, &shards);
     for (int s = 0; s < 2; s++)
         co_dataset_destroy(data[s]);
     return st;
-}
-
-static co_status data_shard_check_target(data_shard *d)
-{
-    size_t n = strlen(d->target);
-
-    while (n > 1 && d->target[n - 1] == '/')
-        n--;
-    if (co_fs_exists(d->target))
-        return co_fail(CO_E_USAGE, "%s: is there; give another folder", d->target);
-    if (n + sizeof(".part") > sizeof(d->staging) || n == 0)
-        return co_fail(CO_E_USAGE, "%s: the path is too long, or empty", d->target);
-    memcpy(d->staging, d->target, n);
-    memcpy(d->staging + n, ".part", sizeof(".part"));
-    return CO_OK;
 }
 
 static co_status data_shard_run(const void *options, int n, const char *const *argument)
@@ -176,7 +121,7 @@ static co_status data_shard_run(const void *options, int n, const char *const *a
 
     (void)n;
     d.terminal = !d.options->quiet && isatty(STDERR_FILENO);
-    CO_TRY(data_shard_check_target(&d));
+    CO_TRY(cli_shards_check(d.target));
     CO_TRY(cli_data_open(&source, argument[0], &d.options->set));
     co_child_guard_enter(&d.guard);
     st = data_shard_all(&d, &source);

@@ -63,11 +63,13 @@ static bool names_is_array(const char *name)
 
 static bool names_is_of(const char *name, co_names_kind kind)
 {
+    static const char *const endings[] = {
+        [CO_NAMES_TOKENS] = ".bin", [CO_NAMES_TARS] = ".tar", [CO_NAMES_PACKS] = ".pack"};
     const char *dot = strrchr(name, '.');
 
     if (kind == CO_NAMES_ARRAYS)
         return names_is_array(name);
-    return dot && strcmp(dot, kind == CO_NAMES_TOKENS ? ".bin" : ".tar") == 0;
+    return dot && strcmp(dot, endings[kind]) == 0;
 }
 
 /* Needs a stat for links, and on file systems that do not report the type of an entry. */
@@ -90,7 +92,8 @@ static co_status names_take(co_names *names, DIR *dir, const struct dirent *entr
     is_folder = names_is_folder(dir, entry);
     if (kind == CO_NAMES_FOLDERS)
         return is_folder ? names_put(names, entry->d_name) : CO_OK;
-    if (kind == CO_NAMES_ARRAYS || kind == CO_NAMES_TOKENS || kind == CO_NAMES_SHARDS)
+    if (kind == CO_NAMES_ARRAYS || kind == CO_NAMES_TOKENS || kind == CO_NAMES_TARS ||
+        kind == CO_NAMES_PACKS)
         return !is_folder && names_is_of(entry->d_name, kind) ? names_put(names, entry->d_name)
                                                               : CO_OK;
     if (is_folder && kind == CO_NAMES_ANY_IMAGES)

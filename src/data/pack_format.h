@@ -60,6 +60,8 @@ co_status co_pack_writer_open(co_pack_writer **out, const char *path, const co_p
                               const char *const *class_name);
 co_status co_pack_writer_add(co_pack_writer *writer, co_split split, uint32_t label,
                              const co_bytes *record);
+/* Bytes written, where the next record will begin. */
+uint64_t co_pack_writer_at(const co_pack_writer *writer);
 /* Complete the file; `size` is that of the file in bytes. Frees `writer` on failure, too. */
 co_status co_pack_writer_commit(uint64_t *size, co_pack_writer *writer);
 /* Discard the file and free `writer`; takes NULL. */

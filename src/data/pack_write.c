@@ -118,6 +118,11 @@ co_status co_pack_writer_add(co_pack_writer *w, co_split split, uint32_t label,
     return pack_write(w, record->at, record->n);
 }
 
+uint64_t co_pack_writer_at(const co_pack_writer *w)
+{
+    return w->at;
+}
+
 /* Write index and names; *checksum is that of both. */
 static co_status pack_write_index(co_pack_writer *w, uint32_t *checksum)
 {

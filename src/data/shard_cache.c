@@ -4,7 +4,7 @@
  * A file has the bytes of a shard, of which those that were never fetched are holes, and after them
  * a byte for each block that says whether it is there. All processes map it. A block is fetched by
  * whoever needs it first, under a lock of its bytes, which ends with the process that holds it.
- * Nothing is trusted for being there: each sample's checksum is held against the index.
+ * Nothing is trusted for being there: shard_set.c holds samples against the checksums of the index.
  */
 #include "data/shard_cache.h"
 

@@ -8,6 +8,7 @@
 #include <libdeflate.h>
 #include <string.h>
 
+#include "checkpoint/sha256.h"
 #include "core/mem.h"
 #include "core/text.h"
 #include "data/shard_layout.h"
@@ -44,18 +45,46 @@ co_status co_shard_index_size(uint64_t *out, const uint8_t *head, const char *na
     uint32_t version;
 
     if (memcmp(head, SHARD_MAGIC, 8) != 0)
-        return co_fail(CO_E_DATA, "%s: is not an index of shards; `cohort data shard` writes one",
+        return co_fail(CO_E_DATA,
+                       "%s: is not an index of shards; `cohort data shard` and `cohort data "
+                       "pack --shards` write one",
                        name);
     version = shard_u32(head + SHARD_AT_VERSION);
-    if (version != SHARD_VERSION)
+    if (version != SHARD_VERSION && version != SHARD_OF_PACKS)
         return co_fail(CO_E_DATA,
-                       "%s: an index of shards of version %u, this program reads %d; write the "
-                       "shards again or use a newer program",
-                       name, version, SHARD_VERSION);
+                       "%s: an index of shards of version %u, this program reads %d and %d; write "
+                       "the shards again or use a newer program",
+                       name, version, SHARD_VERSION, SHARD_OF_PACKS);
     if (libdeflate_crc32(0, head, SHARD_AT_HEAD_CHECK) != shard_u32(head + SHARD_AT_HEAD_CHECK))
         return co_fail(CO_E_DATA, "%s: the checksum of its header is wrong; write the shards again",
                        name);
     *out = shard_u64(head + SHARD_AT_SIZE);
+    return CO_OK;
+}
+
+static bool shard_is_side(uint32_t n)
+{
+    return n >= 1 && n <= CO_SHARD_MAX_SIDE;
+}
+
+static co_status shard_read_records(co_shard_records *out, const uint8_t *head, const char *name)
+{
+    const uint32_t encoded = shard_u32(head + SHARD_AT_RECORDS);
+
+    *out = (co_shard_records){.packed = shard_u32(head + SHARD_AT_VERSION) == SHARD_OF_PACKS};
+    if (!out->packed)
+        return CO_OK;
+    out->encoded = encoded == 1;
+    out->channels = shard_u32(head + SHARD_AT_SHAPE);
+    out->height = shard_u32(head + SHARD_AT_SHAPE + 4);
+    out->width = shard_u32(head + SHARD_AT_SHAPE + 8);
+    if (encoded > 1)
+        return shard_invalid(name, "the kind of its records");
+    if (out->encoded && (out->channels == 1 || out->channels == 3) && !out->height && !out->width)
+        return CO_OK;
+    if (out->encoded || !shard_is_side(out->channels) || !shard_is_side(out->height) ||
+        !shard_is_side(out->width))
+        return shard_invalid(name, "the shape of its records");
     return CO_OK;
 }
 
@@ -79,9 +108,10 @@ static co_status shard_read_head(co_shard_index *index, uint64_t names[3], const
     index->classes = shard_u32(bytes + SHARD_AT_CLASSES);
     index->samples = shard_u64(bytes + SHARD_AT_SAMPLES);
     index->checksums = shard_u32(bytes + SHARD_AT_FLAGS) & SHARD_FLAG_CHECKSUMS;
+    CO_TRY(shard_read_records(&index->records, bytes, name));
     if (index->shards < 1 || index->shards > CO_SHARD_MAX_SHARDS)
         return shard_invalid(name, "the number of its shards");
-    if (index->classes < 1 || index->classes > SHARD_MAX_CLASSES)
+    if (index->classes < 1 || index->classes > CO_SHARD_MAX_CLASSES)
         return shard_invalid(name, "the number of its classes");
     left = size - CO_SHARD_HEAD;
     if (index->shards > left / SHARD_ROW)
@@ -132,11 +162,15 @@ static bool shard_find_texts(const char **out, uint32_t *offset, uint64_t n, con
 static co_status shard_read_names(co_shard_index *index, const uint64_t names[3], const char *text,
                                   bool has_classes, const char *name)
 {
+    const bool has_samples = !index->records.packed;
+
     index->shard_name = co_calloc(index->shards, sizeof(*index->shard_name));
-    index->sample_name = co_calloc((size_t)index->samples, sizeof(*index->sample_name));
+    if (has_samples)
+        index->sample_name = co_calloc((size_t)index->samples, sizeof(*index->sample_name));
     if (has_classes)
         index->class_name = co_calloc(index->classes, sizeof(*index->class_name));
-    if (!index->shard_name || !index->sample_name || (has_classes && !index->class_name))
+    if (!index->shard_name || (has_samples && !index->sample_name) ||
+        (has_classes && !index->class_name))
         return CO_E_NOMEM;
     if (!shard_find_texts(index->shard_name, NULL, index->shards, text, names[0]))
         return shard_invalid(name, "the names of its shards");
@@ -150,13 +184,17 @@ static co_status shard_read_names(co_shard_index *index, const uint64_t names[3]
                           names[1]))
         return shard_invalid(name, "the names of its classes");
     index->sample_names = text + names[1];
-    if (!shard_find_texts(NULL, index->sample_name, index->samples, index->sample_names, names[2]))
+    if (!shard_find_texts(NULL, index->sample_name, has_samples ? index->samples : 0,
+                          index->sample_names, names[2]))
         return shard_invalid(name, "the names of its samples");
     return CO_OK;
 }
 
 static co_status shard_check_entries(const co_shard_index *index, const char *name)
 {
+    const co_shard_records *r = &index->records;
+    const uint64_t raw = (uint64_t)r->channels * r->height * r->width; /* 0: of any size */
+
     for (uint64_t i = 0; i < index->samples; i++) {
         const co_shard_entry e = co_shard_index_entry(index, i);
         uint64_t size;
@@ -168,6 +206,8 @@ static co_status shard_check_entries(const co_shard_index *index, const char *na
         if (e.size < 1 || e.size > CO_SHARD_MAX_RECORD || e.size > size || e.offset > size - e.size)
             return co_fail(CO_E_DATA, "%s: sample %llu is not within its shard", name,
                            (unsigned long long)i);
+        if (raw && e.size != raw)
+            return shard_invalid(name, "the size of a record");
     }
     return CO_OK;
 }
@@ -214,7 +254,12 @@ const uint8_t *co_shard_index_tag(const co_shard_index *index, uint32_t shard)
 
 const char *co_shard_index_name(const co_shard_index *index, uint64_t i)
 {
-    return index->sample_names + index->sample_name[i];
+    return index->sample_name ? index->sample_names + index->sample_name[i] : NULL;
+}
+
+const char *co_shard_index_class_name(const co_shard_index *index, int32_t label)
+{
+    return index->class_name && (uint32_t)label < index->classes ? index->class_name[label] : NULL;
 }
 
 static co_status list_add(co_shard_list *list, const void *bytes, size_t n)
@@ -253,7 +298,7 @@ co_status co_shard_builder_sample(co_shard_builder *b, const co_shard_entry *ent
     uint8_t row[SHARD_ENTRY];
 
     if (b->samples == UINT32_MAX)
-        return co_fail(CO_E_DATA, "%s: more than %u samples", name, UINT32_MAX);
+        return co_fail(CO_E_DATA, "more than %u samples", UINT32_MAX);
     shard_put64(row, entry->offset);
     shard_put32(row + 8, entry->size);
     shard_put32(row + 12, entry->label);
@@ -263,14 +308,18 @@ co_status co_shard_builder_sample(co_shard_builder *b, const co_shard_entry *ent
     if (entry->label >= b->labels)
         b->labels = entry->label + 1;
     CO_TRY(list_add(&b->entry, row, sizeof(row)));
-    return list_add(&b->sample_names, name, strlen(name) + 1);
+    return b->records.packed ? CO_OK : list_add(&b->sample_names, name, strlen(name) + 1);
 }
 
 static void builder_head(uint8_t *head, const co_shard_builder *b, uint64_t class_names,
                          uint32_t flags, uint64_t size)
 {
     memcpy(head, SHARD_MAGIC, 8);
-    shard_put32(head + SHARD_AT_VERSION, SHARD_VERSION);
+    shard_put32(head + SHARD_AT_VERSION, b->records.packed ? SHARD_OF_PACKS : SHARD_VERSION);
+    shard_put32(head + SHARD_AT_RECORDS, b->records.encoded);
+    shard_put32(head + SHARD_AT_SHAPE, b->records.channels);
+    shard_put32(head + SHARD_AT_SHAPE + 4, b->records.height);
+    shard_put32(head + SHARD_AT_SHAPE + 8, b->records.width);
     shard_put32(head + SHARD_AT_SHARDS, b->shards);
     shard_put32(head + SHARD_AT_FLAGS, flags);
     shard_put64(head + SHARD_AT_SAMPLES, b->samples);
@@ -299,7 +348,7 @@ co_status co_shard_builder_finish(uint8_t **out, size_t *size, co_shard_builder 
         st = list_add(&all, b->shard_names.at, b->shard_names.used);
     if (st == CO_OK && names.used)
         st = list_add(&all, names.at, names.used);
-    if (st == CO_OK)
+    if (st == CO_OK && b->sample_names.used)
         st = list_add(&all, b->sample_names.at, b->sample_names.used);
     co_free(names.at);
     if (st != CO_OK) {
@@ -323,4 +372,21 @@ void co_shard_builder_free(co_shard_builder *b)
     co_free(b->shard_names.at);
     co_free(b->sample_names.at);
     *b = (co_shard_builder){0};
+}
+
+void co_shard_tag_end(uint8_t tag[CO_SHARD_TAG], struct co_sha256 *hash)
+{
+    char hex[65];
+
+    co_sha256_end(hex, hash);
+    for (size_t i = 0; i < CO_SHARD_TAG; i++) {
+        unsigned byte = 0;
+
+        for (int k = 0; k < 2; k++) {
+            const char digit = hex[2 * i + (size_t)k];
+
+            byte = byte << 4 | (unsigned)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+        }
+        tag[i] = (uint8_t)byte;
+    }
 }

@@ -13,11 +13,22 @@
 
 #include <cohort/status.h>
 
-#define CO_SHARD_INDEX_NAME "shards.index" /* beside the shards */
-#define CO_SHARD_HEAD       128            /* bytes of the header */
-#define CO_SHARD_TAG        32
-#define CO_SHARD_MAX_SHARDS 100000
-#define CO_SHARD_MAX_RECORD (UINT32_C(256) << 20)
+#define CO_SHARD_INDEX_NAME  "shards.index" /* beside the shards */
+#define CO_SHARD_HEAD        128            /* bytes of the header */
+#define CO_SHARD_TAG         32
+#define CO_SHARD_MAX_SHARDS  100000
+#define CO_SHARD_MAX_RECORD  (UINT32_C(256) << 20)
+#define CO_SHARD_MAX_SIDE    65535
+#define CO_SHARD_MAX_CLASSES 100000
+
+/* What shards are, and what is in them. */
+typedef struct co_shard_records {
+    bool packed;                      /* packed files; else tar files, which have images as files */
+    bool encoded;                     /* of packed files: images are files; else C * H * W bytes */
+    uint32_t channels, height, width; /* of packed files; encoded: height and width are 0 */
+} co_shard_records;
+
+struct co_sha256;
 
 typedef struct co_shard_entry {
     uint64_t offset; /* of the image's bytes in the shard */
@@ -33,11 +44,12 @@ typedef struct co_shard_index {
     uint64_t samples;
     uint32_t shards, classes;
     bool checksums;
+    co_shard_records records;
     const uint8_t *shard, *entry; /* in the bytes that were parsed, borrowed */
     const char **shard_name;      /* owned: (shards) plain names of files */
     const char **class_name;      /* owned: (classes); NULL: they have no names */
     const char *sample_names;
-    uint32_t *sample_name; /* owned: (samples) offsets into sample_names */
+    uint32_t *sample_name; /* owned: (samples) offsets into sample_names; NULL: packed */
 } co_shard_index;
 
 /* How long the whole file is, by its first CO_SHARD_HEAD bytes. CO_E_DATA names the file. */
@@ -52,8 +64,10 @@ uint64_t co_shard_index_shard_size(const co_shard_index *index, uint32_t shard);
 /* CO_SHARD_TAG bytes that differ when the shard does: the SHA-256 of the file, or what a server
    says of its version. */
 const uint8_t *co_shard_index_tag(const co_shard_index *index, uint32_t shard);
-/* Of its image in the shard. */
+/* Of its image in the shard; NULL in packed files. */
 const char *co_shard_index_name(const co_shard_index *index, uint64_t i);
+/* NULL: it has none. */
+const char *co_shard_index_class_name(const co_shard_index *index, int32_t label);
 
 /* Makes the bytes of an index. Zero is empty. */
 typedef struct co_shard_list {
@@ -66,9 +80,10 @@ typedef struct co_shard_builder {
     uint32_t shards;
     uint64_t samples;
     uint32_t labels; /* one more than the highest label */
+    co_shard_records records;
 } co_shard_builder;
 
-/* Shards are numbered as they are added. */
+/* Shards are numbered as they are added. Samples of packed files have no name. */
 co_status co_shard_builder_shard(co_shard_builder *builder, const char *name, uint64_t size,
                                  const uint8_t tag[CO_SHARD_TAG]);
 co_status co_shard_builder_sample(co_shard_builder *builder, const co_shard_entry *entry,
@@ -77,5 +92,7 @@ co_status co_shard_builder_sample(co_shard_builder *builder, const co_shard_entr
 co_status co_shard_builder_finish(uint8_t **out, size_t *size, co_shard_builder *builder,
                                   uint32_t classes, const char *const *class_name, bool checksums);
 void co_shard_builder_free(co_shard_builder *builder);
+/* The SHA-256 of what has been added to `hash`. */
+void co_shard_tag_end(uint8_t tag[CO_SHARD_TAG], struct co_sha256 *hash);
 
 #endif

@@ -28,19 +28,28 @@ static co_status set_join(char out[PATH_MAX], const char *folder, const char *na
     return CO_OK;
 }
 
-static co_status set_read_index(co_shard_set *s, const char *path)
+/* `path`: of the file. */
+static co_status set_parse_index(co_shard_set *s, const co_shard_set_options *o, size_t size,
+                                 const char *path)
 {
-    size_t size;
+    const co_shard_index *index = &s->index;
 
-    CO_TRY(co_fs_read(&s->index_bytes, &size, path, SET_MAX_INDEX, CO_E_DATA));
-    return co_shard_index_parse(&s->index, s->index_bytes, size, path);
+    CO_TRY(co_shard_index_parse(&s->index, s->index_bytes, size, path));
+    if (index->records.packed != o->packed)
+        return co_fail(CO_E_DATA, "%s: is of %s files, which data: {name: %s} reads", path,
+                       o->packed ? "tar" : "packed", o->packed ? "tar" : "pack");
+    if (!o->packed)
+        return CO_OK;
+    s->verified = co_calloc((size_t)index->samples / 32 + 1, sizeof(*s->verified));
+    return s->verified ? CO_OK : CO_E_NOMEM;
 }
 
 /* Shards in the folder that the index does not know would be left out silently. */
 static co_status set_check_others(const co_shard_set *s)
 {
     co_names found = {0};
-    co_status st = co_names_add(&found, s->root, CO_NAMES_SHARDS);
+    co_status st =
+        co_names_add(&found, s->root, s->index.records.packed ? CO_NAMES_PACKS : CO_NAMES_TARS);
 
     for (size_t i = 0; i < found.n && st == CO_OK; i++) {
         bool known = false;
@@ -137,7 +146,7 @@ static co_status set_open_walked(co_shard_set *s, const co_shard_pattern *patter
 {
     co_shard_builder builder = {0};
     co_names names = {0};
-    co_status st = pattern ? CO_OK : co_names_add(&names, s->root, CO_NAMES_SHARDS);
+    co_status st = pattern ? CO_OK : co_names_add(&names, s->root, CO_NAMES_TARS);
     size_t size;
 
     s->walked = true;
@@ -183,43 +192,59 @@ static co_status set_open_remote(co_shard_set *s, const co_shard_set_options *o)
     if (s->missing) {
         snprintf(why, sizeof(why), "%s", co_error_message());
         return co_fail(CO_E_DATA,
-                       "%s; shards of a web server need this index, which `cohort data shard` "
+                       "%s; shards of a web server need this index, which `cohort data %s` "
                        "writes beside them",
-                       why);
+                       why, o->packed ? "pack --shards" : "shard");
     }
     if (st == CO_OK)
-        st = co_shard_index_parse(&s->index, s->index_bytes, size, path);
+        st = set_parse_index(s, o, size, path);
     return st == CO_OK ? co_shard_cache_start(s->cache, &s->index) : st;
 }
 
 co_status co_shard_set_open(co_shard_set *out, const co_shard_set_options *options)
 {
     char path[PATH_MAX];
+    size_t size;
 
     *out = (co_shard_set){.walked = false};
     CO_TRY(set_join(out->root, options->path, options->split));
     if (co_range_is_address(options->path))
         return set_open_remote(out, options);
-    if (co_shard_pattern_is(options->split))
+    if (co_shard_pattern_is(options->split) && !options->packed)
         return set_open_pattern(out, options->label);
     CO_TRY(set_join(path, out->root, CO_SHARD_INDEX_NAME));
+    if (!co_fs_exists(path) && options->packed)
+        return co_fail(CO_E_DATA, "%s: is not there; `cohort data pack --shards` writes it", path);
     if (!co_fs_exists(path))
         return set_open_walked(out, NULL, options->label);
-    CO_TRY(set_read_index(out, path));
+    CO_TRY(co_fs_read(&out->index_bytes, &size, path, SET_MAX_INDEX, CO_E_DATA));
+    CO_TRY(set_parse_index(out, options, size, path));
     return set_open_indexed(out);
 }
 
-static bool set_is_right(const co_shard_set *s, const co_bytes *bytes, const co_shard_entry *e)
+/* A sample of a packed file is checked once, as in one file of all; what was fetched for this read
+   alone, always. */
+static bool set_is_right(const co_shard_set *s, const co_bytes *bytes, const co_buffer *buffer,
+                         const co_shard_entry *e, uint64_t i)
 {
-    return !s->index.checksums || libdeflate_crc32(0, bytes->at, bytes->n) == e->checksum;
+    const bool once = s->verified && (!s->cache || bytes->at != buffer->at);
+    const uint32_t bit = 1u << i % 32;
+
+    if (once && atomic_load_explicit(&s->verified[i / 32], memory_order_relaxed) & bit)
+        return true;
+    if (s->index.checksums && libdeflate_crc32(0, bytes->at, bytes->n) != e->checksum)
+        return false;
+    if (once)
+        (void)atomic_fetch_or_explicit(&s->verified[i / 32], bit, memory_order_relaxed);
+    return true;
 }
 
-static co_status set_check(const co_shard_set *s, const co_bytes *bytes, const co_shard_entry *e,
-                           uint64_t i)
+static co_status set_check(const co_shard_set *s, const co_bytes *bytes, const co_buffer *buffer,
+                           const co_shard_entry *e, uint64_t i)
 {
     char name[CO_SHARD_MAX_NAME + PATH_MAX];
 
-    if (set_is_right(s, bytes, e))
+    if (set_is_right(s, bytes, buffer, e, i))
         return CO_OK;
     co_shard_set_sample_name(s, name, sizeof(name), i);
     return co_fail(CO_E_DATA,
@@ -228,30 +253,42 @@ static co_status set_check(const co_shard_set *s, const co_bytes *bytes, const c
                    name);
 }
 
+/* Local shards are read and not mapped: one that is cut short meanwhile is an error, not SIGBUS. */
+static co_status set_read_file(co_bytes *out, const co_shard_set *s, co_buffer *buffer,
+                               const co_shard_entry *e)
+{
+    uint8_t *bytes;
+
+    CO_TRY(co_buffer_reserve(&bytes, buffer, e->size));
+    CO_TRY(co_shard_files_read(bytes, &s->files, e->shard, e->offset, e->size));
+    *out = (co_bytes){bytes, e->size};
+    return CO_OK;
+}
+
 co_status co_shard_set_read(co_bytes *out, const co_shard_set *s, co_buffer *buffer, uint64_t i)
 {
     const co_shard_entry e = co_shard_index_entry(&s->index, i);
-    uint8_t *bytes;
 
-    if (s->cache) {
-        CO_TRY(co_shard_cache_read(out, s->cache, buffer, &e, false));
-        if (set_is_right(s, out, &e))
-            return CO_OK;
-        CO_TRY(co_shard_cache_read(out, s->cache, buffer, &e, true));
-        return set_check(s, out, &e, i);
+    if (!s->cache) {
+        CO_TRY(set_read_file(out, s, buffer, &e));
+        return set_check(s, out, buffer, &e, i);
     }
-    CO_TRY(co_buffer_reserve(&bytes, buffer, e.size));
-    CO_TRY(co_shard_files_read(bytes, &s->files, e.shard, e.offset, e.size));
-    *out = (co_bytes){bytes, e.size};
-    return set_check(s, out, &e, i);
+    CO_TRY(co_shard_cache_read(out, s->cache, buffer, &e, false));
+    if (set_is_right(s, out, buffer, &e, i))
+        return CO_OK;
+    CO_TRY(co_shard_cache_read(out, s->cache, buffer, &e, true));
+    return set_check(s, out, buffer, &e, i);
 }
 
 void co_shard_set_sample_name(const co_shard_set *s, char *out, size_t size, uint64_t i)
 {
     const co_shard_entry e = co_shard_index_entry(&s->index, i);
+    const char *shard = s->index.shard_name[e.shard], *name = co_shard_index_name(&s->index, i);
 
-    snprintf(out, size, "%s/%s: %s", s->root, s->index.shard_name[e.shard],
-             co_shard_index_name(&s->index, i));
+    if (name)
+        snprintf(out, size, "%s/%s: %s", s->root, shard, name);
+    else
+        snprintf(out, size, "%s/%s: sample %llu", s->root, shard, (unsigned long long)i);
 }
 
 void co_shard_set_close(co_shard_set *s)
@@ -259,6 +296,7 @@ void co_shard_set_close(co_shard_set *s)
     co_shard_cache_close(s->cache);
     co_shard_index_free(&s->index);
     co_free(s->index_bytes);
+    co_free(s->verified);
     co_shard_files_close(&s->files);
     *s = (co_shard_set){.walked = false};
 }

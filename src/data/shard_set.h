@@ -3,6 +3,7 @@
 #define CO_DATA_SHARD_SET_H
 
 #include <limits.h>
+#include <stdatomic.h>
 
 #include <cohort/ext/dataset.h>
 
@@ -11,8 +12,9 @@
 
 typedef struct co_shard_set_options {
     const char *path;  /* folder that the splits are in, or its address: http://, https:// */
-    const char *split; /* folder below it, or a pattern of shards below it */
-    const char *label; /* the member of KEY.json that has the class */
+    const char *split; /* folder below it, or of tar files a pattern of shards below it */
+    bool packed;       /* shards are packed files; else tar files */
+    const char *label; /* of tar files: the member of KEY.json that has the class */
     const char *cache; /* folder that keeps what is fetched; NULL: the user's */
     uint64_t limit;    /* bytes that it keeps of all sets */
     double retry_s;    /* how long a request that fails is repeated */
@@ -25,15 +27,18 @@ typedef struct co_shard_set {
     co_shard_index index;
     bool walked; /* there was no file of the index: shards were read to make one */
     co_shard_files files;
-    struct co_shard_cache *cache; /* owned; NULL: `files` has the shards */
-    bool missing;                 /* on failure: there is no such folder on the server */
+    struct co_shard_cache *cache;    /* owned; NULL: `files` has the shards */
+    atomic_uint_least32_t *verified; /* owned, of packed files: a bit per sample whose checksum was
+                                        right */
+    bool missing;                    /* on failure: there is no such folder on the server */
 } co_shard_set;
 
 /* CO_E_DATA names the shard that is missing, damaged, or not as the index says; CO_E_USAGE a
    pattern that is none. Close `out` in any case. */
 co_status co_shard_set_open(co_shard_set *out, const co_shard_set_options *options);
 /* The bytes of sample i, in `buffer` or in place; thread-safe. CO_E_DATA: its checksum is wrong;
-   CO_E_IO: its shard is missing now or was changed, or the server does not give it. */
+   CO_E_IO: its shard is missing now or was changed, or the server does not give it. A sample of
+   packed files is checked when it is read first. */
 co_status co_shard_set_read(co_bytes *out, const co_shard_set *shards, co_buffer *buffer,
                             uint64_t i);
 /* "FOLDER/SHARD: NAME" */

@@ -4,20 +4,14 @@
  * A sample is found by the index of its split, so any order is possible: that of a folder of the
  * same images. Does not decode images.
  */
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-
 #include "data/formats.h"
 #include "data/shard_pattern.h"
-#include "data/shard_set.h"
-#include "fetch/range.h"
+#include "data/shard_split.h"
 
 typedef struct tar {
     int64_t channels;
-    const char *train, *test; /* test: NULL for val, or else test */
-    const char *label, *cache;
-    int64_t cache_limit, retry; /* GiB; seconds */
+    const char *label;
+    co_shard_keys keys;
     /* set by open */
     co_shard_set shards;
     int64_t classes;
@@ -28,71 +22,16 @@ typedef struct tar {
 static const co_key tar_keys[] = {
     {"channels", CO_KEY_INT, TAR(channels), "3", 1, 3, NULL,
      "3: colour, 1: grey; images are converted"},
-    {"train", CO_KEY_STRING, TAR(train), "train", 0, 0, NULL,
-     "folder below path with the shards of the training split, or a range: train-{0000..0127}.tar"},
-    {"test", CO_KEY_STRING, TAR(test), "~", 0, 0, NULL,
-     "the same of the test split; default: val, or else test"},
+    CO_SHARD_KEY_ROWS(TAR(keys), "folder below path with the shards of the training split, or a "
+                                 "range: train-{0000..0127}.tar"),
     {"label", CO_KEY_STRING, TAR(label), "label", 0, 0, NULL,
      "the number in KEY.json that is the class, in shards without KEY.cls"},
-    {"cache", CO_KEY_STRING, TAR(cache), "~", 0, 0, NULL,
-     "folder for what is fetched, where path is an address; default: ~/.cache/cohort/shards"},
-    {"cache_limit", CO_KEY_INT, TAR(cache_limit), "64", 1, 1 << 20, NULL,
-     "GiB that it keeps of all sets; what does not fit is fetched each time"},
-    {"retry", CO_KEY_INT, TAR(retry), "120", 0, 86400, NULL,
-     "seconds for which a request that fails is repeated, later and later"},
     CO_KEYS_END,
 };
 
-static bool tar_is_folder(const char *folder, const char *name)
-{
-    char path[PATH_MAX];
-    struct stat info;
-
-    return snprintf(path, sizeof(path), "%s/%s", folder, name) < PATH_MAX &&
-           stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-static co_status tar_find_split(const char **out, const tar *self, const char *path, co_split split)
-{
-    *out = split == CO_SPLIT_TRAIN ? self->train : self->test;
-    if (*out && (co_shard_pattern_is(*out) || tar_is_folder(path, *out)))
-        return CO_OK;
-    if (*out)
-        return co_fail(CO_E_DATA, "%s/%s: no such folder; name it with data.%s", path, *out,
-                       split == CO_SPLIT_TRAIN ? "train" : "test");
-    *out = tar_is_folder(path, "val") ? "val" : "test";
-    if (tar_is_folder(path, *out))
-        return CO_OK;
-    return co_fail(CO_E_DATA, "%s: holds neither val nor test; name the folder with data.test",
-                   path);
-}
-
-static co_status tar_open_split(co_shard_set *out, const tar *self, const char *path,
-                                co_split split)
-{
-    co_shard_set_options options = {.path = path,
-                                    .label = self->label,
-                                    .cache = self->cache,
-                                    .limit = (uint64_t)self->cache_limit << 30,
-                                    .retry_s = (double)self->retry};
-    co_status st;
-
-    if (!co_range_is_address(path)) {
-        CO_TRY(tar_find_split(&options.split, self, path, split));
-        return co_shard_set_open(out, &options);
-    }
-    options.split = split == CO_SPLIT_TRAIN ? self->train : self->test ? self->test : "val";
-    st = co_shard_set_open(out, &options);
-    if (st == CO_OK || split == CO_SPLIT_TRAIN || self->test || !out->missing)
-        return st;
-    co_shard_set_close(out);
-    options.split = "test";
-    return co_shard_set_open(out, &options);
-}
-
 /* Without an index the classes are those of the training split, as many as its highest label
    needs: the test split may lack some. */
-static co_status tar_count_classes(tar *self, const char *path, co_split split)
+static co_status tar_count_classes(tar *self, const co_shard_source *source, co_split split)
 {
     co_shard_set train = {.walked = false};
     co_status st;
@@ -100,9 +39,10 @@ static co_status tar_count_classes(tar *self, const char *path, co_split split)
     self->classes = self->shards.index.classes;
     if (split == CO_SPLIT_TRAIN || !self->shards.walked)
         return CO_OK;
-    if (!co_shard_pattern_is(self->train) && !tar_is_folder(path, self->train))
+    if (!co_shard_pattern_is(self->keys.train) &&
+        !co_shard_split_is_there(source, self->keys.train))
         return CO_OK;
-    st = tar_open_split(&train, self, path, CO_SPLIT_TRAIN);
+    st = co_shard_split_open(&train, &self->keys, source, CO_SPLIT_TRAIN);
     if (st == CO_OK && train.index.classes < self->classes)
         st = co_fail(
             CO_E_DATA, "%s: has a sample of class %lld; those of the training split are 0 to %lld",
@@ -116,6 +56,7 @@ static co_status tar_count_classes(tar *self, const char *path, co_split split)
 static co_status tar_open(void *state, co_dataset_info *info, const char *path, co_split split)
 {
     tar *self = state;
+    const co_shard_source source = {path, self->label, false};
     co_status st;
 
     if (self->channels == 2)
@@ -124,9 +65,9 @@ static co_status tar_open(void *state, co_dataset_info *info, const char *path, 
         return co_fail(
             CO_E_USAGE,
             "data tar: set data.path, the folder with train/ and val/ in it, or its address");
-    st = tar_open_split(&self->shards, self, path, split);
+    st = co_shard_split_open(&self->shards, &self->keys, &source, split);
     if (st == CO_OK)
-        st = tar_count_classes(self, path, split);
+        st = tar_count_classes(self, &source, split);
     if (st != CO_OK) {
         co_shard_set_close(&self->shards);
         return st;
@@ -150,9 +91,7 @@ static int32_t tar_label(const void *state, uint64_t i)
 
 static const char *tar_class_name(const void *state, int32_t label)
 {
-    const co_shard_index *index = &((const tar *)state)->shards.index;
-
-    return index->class_name && (uint32_t)label < index->classes ? index->class_name[label] : NULL;
+    return co_shard_index_class_name(&((const tar *)state)->shards.index, label);
 }
 
 static void tar_sample_name(const void *state, char *out, size_t size, uint64_t i)

@@ -66,7 +66,7 @@ static co_status walk_cls(walk *w, const co_tar_member *member)
     for (; *at >= '0' && *at <= '9' && digits < 7; at++, digits++)
         label = 10 * label + (uint32_t)(*at - '0');
     at += strspn(at, " \t\r\n");
-    if (digits == 0 || at != (const char *)w->bytes + member->size || label >= SHARD_MAX_CLASSES)
+    if (digits == 0 || at != (const char *)w->bytes + member->size || label >= CO_SHARD_MAX_CLASSES)
         return walk_fail(w, "has a .cls that is not the number of a class, 0 to 99999");
     w->entry.label = label;
     w->has_cls = true;
@@ -85,7 +85,7 @@ static co_status walk_json(walk *w, const co_tar_member *member)
         return walk_fail(w, "has a .json that is none");
     value = json_object_get(root, w->label_key);
     if (json_is_integer(value) && json_integer_value(value) >= 0 &&
-        json_integer_value(value) < SHARD_MAX_CLASSES) {
+        json_integer_value(value) < CO_SHARD_MAX_CLASSES) {
         if (!w->has_cls)
             w->entry.label = (uint32_t)json_integer_value(value);
         w->has_json = true;

@@ -87,23 +87,6 @@ co_status co_tar_writer_add(uint64_t *offset, co_tar_writer *w, const char *name
     return tar_pad(w, CO_TAR_BLOCK);
 }
 
-static void tar_take_tag(uint8_t tag[CO_SHARD_TAG], co_tar_writer *w)
-{
-    char hex[65];
-
-    co_sha256_end(hex, &w->hash);
-    for (size_t i = 0; i < CO_SHARD_TAG; i++) {
-        unsigned byte = 0;
-
-        for (int k = 0; k < 2; k++) {
-            const char digit = hex[2 * i + (size_t)k];
-
-            byte = byte << 4 | (unsigned)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
-        }
-        tag[i] = (uint8_t)byte;
-    }
-}
-
 co_status co_tar_writer_commit(uint64_t *size, uint8_t tag[CO_SHARD_TAG], co_tar_writer *w)
 {
     static const uint8_t end[2 * CO_TAR_BLOCK];
@@ -116,7 +99,7 @@ co_status co_tar_writer_commit(uint64_t *size, uint8_t tag[CO_SHARD_TAG], co_tar
         w->file = NULL;
     }
     *size = w->at;
-    tar_take_tag(tag, w);
+    co_shard_tag_end(tag, &w->hash);
     co_tar_writer_discard(w);
     return st;
 }

@@ -93,6 +93,25 @@ static void shard_gives_same_weights_as_source(void **state)
                          "train-000001.tar");
 }
 
+static void pack_shards_give_same_weights_as_source(void **state)
+{
+    (void)state;
+    program_assert_success(program_line("data pack '" SYNTHETIC "' packs --shards 3"));
+    expect_same_weights(SYNTHETIC, "{name: pack, path: packs}");
+    program_assert_success(program_line("data pack '" FOLDER "' file-packs --shards 2 -q"));
+    expect_same_weights(FOLDER, "{name: pack, path: file-packs, resize: 16}");
+    program_assert_error(program_line("data pack '" FOLDER "' packs --shards 3"), 2,
+                         "packs: is there");
+    program_assert_error(program_line("data info '{name: tar, path: packs, resize: 16}'"), 3,
+                         "packed files, which data: {name: pack} reads");
+    remove("packs/train/train-000001.pack");
+    program_assert_error(program_line("data info '{name: pack, path: packs}'"), 3,
+                         "train-000001.pack");
+    remove("packs/val/shards.index");
+    program_assert_error(program_line("data info '{name: pack, path: packs, train: val}'"), 3,
+                         "shards.index: is not there; `cohort data pack --shards`");
+}
+
 static void pack_prints_count_and_size(void **state)
 {
     const program_result *r = program_line("data pack '" FOLDER "' said.pack");
@@ -238,6 +257,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pack_gives_same_weights_as_source),
         cmocka_unit_test(shard_gives_same_weights_as_source),
+        cmocka_unit_test(pack_shards_give_same_weights_as_source),
         cmocka_unit_test(pack_prints_count_and_size),
         cmocka_unit_test(data_info_escapes_class_names),
         cmocka_unit_test(pack_damaged_file_is_refused),

@@ -8,6 +8,7 @@
 #include "data/data.h"
 #include "data/pack_convert.h"
 #include "data/pack_format.h"
+#include "data/shard_write.h"
 #include "image/encode.h"
 #include "pictures.h"
 
@@ -186,7 +187,7 @@ static void pack_bad_path_is_refused(void **state)
     expect_open_error("pack", "data.path");
     expect_open_error("{name: pack, path: /nowhere/x.pack}", "/nowhere/x.pack");
     snprintf(text, sizeof(text), "{name: pack, path: %s}", folder);
-    expect_open_error(text, "expected a packed data set");
+    expect_open_error(text, "/train: no such folder; name it with data.train");
 }
 
 static void pack_missing_split_is_refused(void **state)
@@ -216,6 +217,121 @@ static void pack_discarded_writer_leaves_no_file(void **state)
     assert_int_equal(co_pack_writer_open(&writer, folder_path("none.pack"), &head, NULL), CO_OK);
     co_pack_writer_discard(writer);
     assert_int_equal(folder_count(), before);
+}
+
+/* --- shards --- */
+
+static co_dataset *open_pack(const char *name, co_split split)
+{
+    char text[256];
+    co_dataset *data;
+
+    snprintf(text, sizeof(text), "{name: pack, path: %s}", folder_path(name));
+    if (co_dataset_open(&data, text, split) != CO_OK)
+        fail_msg("%s", co_error_message());
+    return data;
+}
+
+static co_status tick(void *arg)
+{
+    (void)arg;
+    return CO_OK;
+}
+
+static void make_shards(void)
+{
+    folder_run("rm -rf shards && mkdir -p shards/train shards/val");
+    for (int split = 0; split < 2; split++) {
+        co_dataset *data = open_pack("raw.pack", (co_split)split);
+        co_shard_writing writing = {.data = data,
+                                    .folder = folder_path(split ? "shards/val" : "shards/train"),
+                                    .prefix = "part",
+                                    .shards = 3,
+                                    .packed = true,
+                                    .split = (co_split)split,
+                                    .tick = tick};
+
+        if (co_shard_write(&writing) != CO_OK)
+            fail_msg("%s", co_error_message());
+        co_dataset_destroy(data);
+    }
+}
+
+static void pack_shards_have_records_of_one_file(void **state)
+{
+    co_buffer one = {0}, other = {0};
+    co_pack shard;
+
+    (void)state;
+    make_shards();
+    for (int split = 0; split < 2; split++) {
+        co_dataset *file = open_pack("raw.pack", (co_split)split);
+        co_dataset *shards = open_pack("shards", (co_split)split);
+
+        assert_int_equal(co_dataset_count(shards), split ? TEST : TRAIN);
+        assert_string_equal(co_dataset_class_name(shards, 2), "a longer name");
+        for (uint64_t i = 0; i < co_dataset_count(file); i++) {
+            co_bytes x, y;
+
+            assert_int_equal(co_dataset_stored_sample(&x, file, &one, i), CO_OK);
+            assert_int_equal(co_dataset_stored_sample(&y, shards, &other, i), CO_OK);
+            assert_int_equal(x.n, y.n);
+            assert_memory_equal(x.at, y.at, x.n);
+            assert_int_equal(co_dataset_label(file, i), co_dataset_label(shards, i));
+        }
+        co_dataset_destroy(file);
+        co_dataset_destroy(shards);
+    }
+    assert_int_equal(co_pack_open(&shard, folder_path("shards/val/part-000000.pack")), CO_OK);
+    assert_int_equal(shard.head.count[CO_SPLIT_TEST], 3); /* a packed file of its own */
+    co_pack_close(&shard);
+    co_buffer_free(&one);
+    co_buffer_free(&other);
+}
+
+static void pack_shard_unlike_its_index_is_named(void **state)
+{
+    char text[256];
+
+    (void)state;
+    make_shards();
+    snprintf(text, sizeof(text), "{name: pack, path: %s}", folder_path("shards"));
+    folder_run("cp shards/train/part-000001.pack shards/train/new.pack");
+    expect_open_error(text, "new.pack: shards.index does not know it");
+    folder_run("rm shards/train/new.pack && truncate -s -1 shards/train/part-000001.pack");
+    expect_open_error(text, "part-000001.pack: cut short");
+    folder_run("rm shards/train/part-000001.pack");
+    expect_open_error(text, "part-000001.pack: No such file");
+    folder_run("rm shards/train/shards.index");
+    expect_open_error(text, "shards.index: is not there; `cohort data pack --shards` writes it");
+    snprintf(text, sizeof(text), "{name: pack, path: %s, train: x}", folder_path("raw.pack"));
+    expect_open_error(text, "raw.pack is one file");
+}
+
+/* Also one whose samples have been read before: it is an error, and no signal. */
+static void pack_shard_changed_in_use_is_named(void **state)
+{
+    co_buffer buffer = {0};
+    co_dataset *data;
+    co_bytes bytes;
+
+    (void)state;
+    make_shards();
+    folder_run(
+        "printf X | dd of=shards/train/part-000000.pack bs=1 seek=200 conv=notrunc 2>/dev/null");
+    data = open_pack("shards", CO_SPLIT_TRAIN);
+    assert_int_equal(co_dataset_stored_sample(&bytes, data, &buffer, 1), CO_E_DATA);
+    assert_non_null(strstr(co_error_message(), "part-000000.pack: sample 1: its checksum"));
+    assert_int_equal(co_dataset_stored_sample(&bytes, data, &buffer, 3), CO_OK);
+    folder_run("truncate -s 128 shards/train/part-000000.pack");
+    assert_int_equal(co_dataset_stored_sample(&bytes, data, &buffer, 3), CO_E_IO);
+    assert_non_null(strstr(co_error_message(), "part-000000.pack: cut short while in use"));
+    assert_int_equal(co_dataset_stored_sample(&bytes, data, &buffer, TRAIN - 1), CO_OK);
+    folder_run("touch shards/train/part-000002.pack");
+    assert_int_equal(co_dataset_stored_sample(&bytes, data, &buffer, TRAIN - 1), CO_E_IO);
+    assert_non_null(strstr(co_error_message(), "part-000002.pack: was changed while in use"));
+    co_buffer_free(&buffer);
+    co_dataset_destroy(data);
 }
 
 /* --- image files --- */
@@ -358,6 +474,9 @@ int main(void)
         cmocka_unit_test(pack_bad_path_is_refused),
         cmocka_unit_test(pack_missing_split_is_refused),
         cmocka_unit_test(pack_discarded_writer_leaves_no_file),
+        cmocka_unit_test(pack_shards_have_records_of_one_file),
+        cmocka_unit_test(pack_shard_unlike_its_index_is_named),
+        cmocka_unit_test(pack_shard_changed_in_use_is_named),
         cmocka_unit_test(pack_resized_jpegs_are_smaller),
         cmocka_unit_test(pack_pixels_equal_decoded_images),
         cmocka_unit_test(pack_failed_allocation_is_an_error),

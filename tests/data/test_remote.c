@@ -25,12 +25,15 @@ static co_status tick(void *arg)
 }
 
 /* About 1.6 MB, so that a shard has two blocks. */
-static void make_shards(const char *to, int seed)
+static void make_shards(const char *to, int seed, bool packed)
 {
     char text[160];
     co_dataset *data;
-    co_shard_writing writing = {
-        .folder = folder_path(to), .prefix = "train", .shards = SHARDS, .tick = tick};
+    co_shard_writing writing = {.folder = folder_path(to),
+                                .prefix = "train",
+                                .shards = SHARDS,
+                                .packed = packed,
+                                .tick = tick};
 
     snprintf(text, sizeof(text),
              "{name: synthetic, shape: [3, 36, 36], samples: %d, classes: 4, seed: %d}", SAMPLES,
@@ -51,8 +54,9 @@ static int make(void **state)
         return -1;
     for (size_t i = 0; i < sizeof(proxies) / sizeof(proxies[0]); i++)
         unsetenv(proxies[i]);
-    make_shards("set", 1);
-    make_shards("other", 2);
+    make_shards("set", 1, false);
+    make_shards("other", 2, false);
+    make_shards("packs", 1, true);
     server = folder_server_start(folder);
     return 0;
 }
@@ -63,19 +67,11 @@ static int end(void **state)
     return folder_remove(state);
 }
 
-static void run(const char *command)
-{
-    char line[512];
-
-    snprintf(line, sizeof(line), "cd %s && %s", folder, command);
-    assert_int_equal(system(line), 0);
-}
-
 /* An empty cache and a good server. */
 static int begin(void **state)
 {
     (void)state;
-    run("rm -rf cache");
+    folder_run("rm -rf cache");
     server->fail_every = 0;
     server->whole = false;
     server->requests = server->failed = 0;
@@ -83,10 +79,16 @@ static int begin(void **state)
     return 0;
 }
 
+static bool is_packed(const char *name)
+{
+    return strstr(name, "packs") != NULL;
+}
+
 static co_status open_status(co_shard_set *out, const char *name, uint64_t limit)
 {
     const co_shard_set_options options = {.path = server->url,
                                           .split = name,
+                                          .packed = is_packed(name),
                                           .label = "label",
                                           .cache = folder_path("cache"),
                                           .limit = limit,
@@ -107,7 +109,8 @@ static void open_remote(co_shard_set *out, const char *name, uint64_t limit)
 /* Sample by sample in an order with jumps; from `first` on, in steps. */
 static bool same_samples(const co_shard_set *a, const char *name, uint64_t first, uint64_t step)
 {
-    const co_shard_set_options options = {.path = folder, .split = name, .label = "label"};
+    const co_shard_set_options options = {
+        .path = folder, .split = name, .packed = is_packed(name), .label = "label"};
     co_buffer one = {0}, other = {0};
     co_shard_set b;
     bool same = co_shard_set_open(&b, &options) == CO_OK;
@@ -153,6 +156,57 @@ static void remote_cache_fetches_each_block_once(void **state)
     open_remote(&set, "set", 1 << 30);
     assert_true(same_samples(&set, "set", 0, 1));
     assert_int_equal(server->requests - requests, 1); /* the head of the index */
+    co_shard_set_close(&set);
+}
+
+static void expect_read(const co_shard_set *set, uint64_t i, co_status expected, const char *words)
+{
+    co_buffer buffer = {0};
+    co_bytes bytes;
+
+    assert_int_equal(co_shard_set_read(&bytes, set, &buffer, i), expected);
+    if (!strstr(co_error_message(), words) || !strstr(co_error_message(), server->url))
+        fail_msg("'%s' does not say '%s' and the address", co_error_message(), words);
+    co_buffer_free(&buffer);
+}
+
+/* Packed files, local and remote, have the samples of tar files' source; each block comes once. */
+static void remote_packs_are_fetched_once_and_verified(void **state)
+{
+    co_buffer buffer = {0};
+    co_shard_set set;
+    co_bytes bytes;
+    uint64_t index;
+
+    (void)state;
+    open_remote(&set, "packs", 1 << 30);
+    index = server->bytes;
+    assert_true(same_samples(&set, "packs", 0, 1));
+    assert_in_range(server->bytes - index, 1, shard_bytes(&set));
+    assert_int_equal(co_shard_set_read(&bytes, &set, &buffer, 7), CO_OK);
+    assert_null(buffer.at); /* in place */
+    co_shard_set_close(&set);
+    folder_run("for f in cache/*/*.blocks; do printf XXXX | dd of=$f bs=1 seek=9000 conv=notrunc "
+               "2>/dev/null; done");
+    open_remote(&set, "packs", 1 << 30);
+    assert_true(same_samples(&set, "packs", 0, 1));
+    co_shard_set_close(&set);
+    co_buffer_free(&buffer);
+}
+
+static void remote_pack_shard_that_goes_is_named(void **state)
+{
+    co_shard_set set;
+
+    (void)state;
+    folder_run("rm -rf odd-packs && cp -r packs odd-packs");
+    open_remote(&set, "odd-packs", 1 << 30);
+    folder_run(
+        "rm odd-packs/train-000000.pack && truncate -s 4096 odd-packs/train-000001.pack && tr A-M "
+        "N-Z <packs/train-000002.pack >odd-packs/train-000002.pack");
+    expect_read(&set, 0, CO_E_IO, "train-000000.pack: the server answers 404");
+    expect_read(&set, 101, CO_E_IO, "train-000001.pack: has 4096 bytes, and had");
+    expect_read(&set, 250, CO_E_DATA, "train-000002.pack: sample 250: its checksum is not");
     co_shard_set_close(&set);
 }
 
@@ -268,13 +322,14 @@ static void remote_damaged_cache_is_fetched_again(void **state)
     open_remote(&set, "set", 1 << 30);
     assert_true(same_samples(&set, "set", 0, 1));
     co_shard_set_close(&set);
-    run("for f in cache/*/*.blocks; do printf XXXX | dd of=$f bs=1 seek=9000 conv=notrunc "
-        "2>/dev/null; done");
+    folder_run("for f in cache/*/*.blocks; do printf XXXX | dd of=$f bs=1 seek=9000 conv=notrunc "
+               "2>/dev/null; done");
     open_remote(&set, "set", 1 << 30);
     assert_true(same_samples(&set, "set", 0, 1));
     assert_true(same_samples(&set, "set", 0, 1));
     co_shard_set_close(&set);
-    run("for f in cache/*/index; do printf X | dd of=$f bs=1 seek=300 conv=notrunc 2>/dev/null; "
+    folder_run(
+        "for f in cache/*/index; do printf X | dd of=$f bs=1 seek=300 conv=notrunc 2>/dev/null; "
         "done");
     open_remote(&set, "set", 1 << 30);
     assert_true(same_samples(&set, "set", 0, 1));
@@ -286,20 +341,9 @@ static void remote_cache_open_to_others_is_refused(void **state)
     co_shard_set set;
 
     (void)state;
-    run("mkdir cache && chmod 755 cache");
+    folder_run("mkdir cache && chmod 755 cache");
     assert_int_equal(open_status(&set, "set", 1 << 30), CO_E_USAGE);
     assert_non_null(strstr(co_error_message(), "cache: belongs to another user, or others may"));
-}
-
-static void expect_read(const co_shard_set *set, uint64_t i, co_status expected, const char *words)
-{
-    co_buffer buffer = {0};
-    co_bytes bytes;
-
-    assert_int_equal(co_shard_set_read(&bytes, set, &buffer, i), expected);
-    if (!strstr(co_error_message(), words) || !strstr(co_error_message(), server->url))
-        fail_msg("'%s' does not say '%s' and the address", co_error_message(), words);
-    co_buffer_free(&buffer);
 }
 
 static void remote_shard_that_goes_is_named(void **state)
@@ -307,10 +351,10 @@ static void remote_shard_that_goes_is_named(void **state)
     co_shard_set set;
 
     (void)state;
-    run("rm -rf odd && cp -r set odd");
+    folder_run("rm -rf odd && cp -r set odd");
     open_remote(&set, "odd", 1 << 30);
-    run("rm odd/train-000000.tar && truncate -s 4096 odd/train-000001.tar && tr A-M N-Z "
-        "<set/train-000002.tar >odd/train-000002.tar");
+    folder_run("rm odd/train-000000.tar && truncate -s 4096 odd/train-000001.tar && tr A-M N-Z "
+               "<set/train-000002.tar >odd/train-000002.tar");
     expect_read(&set, 0, CO_E_IO, "train-000000.tar: the server answers 404");
     expect_read(&set, 101, CO_E_IO, "train-000001.tar: has 4096 bytes, and had");
     expect_read(&set, 250, CO_E_DATA, "train-000002.tar: 000000250.png: its checksum is not");
@@ -328,11 +372,11 @@ static void remote_set_without_index_is_refused(void **state)
     assert_non_null(
         strstr(co_error_message(), "none/shards.index: the server answers 404; shards"));
     assert_int_equal(open_status(&set, "train-{0..3}.tar", 1 << 30), CO_E_USAGE);
-    run("cp -r set odd2 && printf X | dd of=odd2/shards.index bs=1 seek=13 conv=notrunc "
-        "2>/dev/null");
+    folder_run("cp -r set odd2 && printf X | dd of=odd2/shards.index bs=1 seek=13 conv=notrunc "
+               "2>/dev/null");
     assert_int_equal(open_status(&set, "odd2", 1 << 30), CO_E_DATA);
-    run("rm -r odd2 && cp -r set odd2 && printf X | dd of=odd2/shards.index bs=1 seek=900 "
-        "conv=notrunc 2>/dev/null");
+    folder_run("rm -r odd2 && cp -r set odd2 && printf X | dd of=odd2/shards.index bs=1 seek=900 "
+               "conv=notrunc 2>/dev/null");
     assert_int_equal(open_status(&set, "odd2", 1 << 30), CO_E_DATA);
     assert_non_null(strstr(co_error_message(), "odd2/shards.index: its checksum is wrong"));
 }
@@ -360,6 +404,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(remote_cache_fetches_each_block_once, begin),
+        cmocka_unit_test_setup(remote_packs_are_fetched_once_and_verified, begin),
+        cmocka_unit_test_setup(remote_pack_shard_that_goes_is_named, begin),
         cmocka_unit_test_setup(remote_processes_share_a_cache, begin),
         cmocka_unit_test_setup(remote_failing_server_changes_nothing, begin),
         cmocka_unit_test_setup(remote_full_cache_keeps_its_limit, begin),

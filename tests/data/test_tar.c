@@ -189,14 +189,6 @@ static void tar_pixels_become_png_files(void **state)
     co_dataset_destroy(tar);
 }
 
-static void run(const char *command)
-{
-    char line[1024];
-
-    snprintf(line, sizeof(line), "cd %s && %s", folder, command);
-    assert_int_equal(system(line), 0);
-}
-
 /* What tar writes in each of its formats, with names that do not fit into a header. */
 static void tar_files_of_gnu_tar_are_read(void **state)
 {
@@ -204,7 +196,8 @@ static void tar_files_of_gnu_tar_are_read(void **state)
     char text[512];
 
     (void)state;
-    run("mkdir -p other/in/sub && cp 'images/train/class 1/1.jpg' other/in/a.jpg && printf '2\\n' "
+    folder_run(
+        "mkdir -p other/in/sub && cp 'images/train/class 1/1.jpg' other/in/a.jpg && printf '2\\n' "
         ">other/in/a.cls && "
         "cp other/in/a.jpg other/in/sub/b.JPEG && echo '{\"x\": \"y\", \"label\": 1}' "
         ">other/in/sub/b.json && echo text >other/in/sub/b.txt && mkdir -p other/train");
@@ -217,7 +210,7 @@ static void tar_files_of_gnu_tar_are_read(void **state)
                  "other/in/sub/$long.cls; fi; tar --format=%s --sort=name -cf other/train/x.tar "
                  "-C other ./in; rm -f other/in/sub/0*",
                  formats[i], formats[i], formats[i]);
-        run(text);
+        folder_run(text);
         tar = open_set(TAR, "other", CO_SPLIT_TRAIN);
         assert_int_equal(co_dataset_count(tar), strstr("v7ustar", formats[i]) ? 2 : 3);
         assert_int_equal(co_dataset_classes(tar), 3);
@@ -262,10 +255,10 @@ static void tar_sample_with_missing_part_is_refused(void **state)
                  "rm -rf parts odd && mkdir -p parts odd/train && cd parts && %s && tar -cf "
                  "../odd/train/x.tar *",
                  cases[i].make);
-        run(text);
+        folder_run(text);
         expect_refused("odd", CO_SPLIT_TRAIN, cases[i].words);
     }
-    run("gzip -c set/train/part-000000.tar >odd/train/y.tar");
+    folder_run("gzip -c set/train/part-000000.tar >odd/train/y.tar");
     expect_refused("odd", CO_SPLIT_TRAIN, "is not a tar file, or a compressed one");
 }
 
@@ -276,7 +269,7 @@ static void tar_damaged_file_is_noticed(void **state)
     uint8_t *bytes;
 
     (void)state;
-    run("rm -rf odd && mkdir -p odd/train");
+    folder_run("rm -rf odd && mkdir -p odd/train");
     assert_int_equal(
         co_fs_read(&bytes, &size, folder_path("set/val/part-000001.tar"), 1 << 24, CO_E_DATA),
         CO_OK);
@@ -299,7 +292,7 @@ static void tar_damaged_index_is_refused(void **state)
     uint8_t *bytes;
 
     (void)state;
-    run("rm -rf odd && cp -r set odd");
+    folder_run("rm -rf odd && cp -r set odd");
     assert_int_equal(
         co_fs_read(&bytes, &size, folder_path("set/val/shards.index"), 1 << 20, CO_E_DATA), CO_OK);
     for (size_t at = 0; at < size; at += 3) {
@@ -316,11 +309,11 @@ static void tar_damaged_index_is_refused(void **state)
 static void tar_shard_unlike_its_index_is_named(void **state)
 {
     (void)state;
-    run("rm -rf odd && cp -r set odd && rm odd/train/part-000002.tar");
+    folder_run("rm -rf odd && cp -r set odd && rm odd/train/part-000002.tar");
     expect_refused("odd", CO_SPLIT_TRAIN, "part-000002.tar: No such file");
-    run("rm -rf odd && cp -r set odd && truncate -s -512 odd/train/part-000001.tar");
+    folder_run("rm -rf odd && cp -r set odd && truncate -s -512 odd/train/part-000001.tar");
     expect_refused("odd", CO_SPLIT_TRAIN, "part-000001.tar: cut short");
-    run("rm -rf odd && cp -r set odd && cp odd/train/part-000001.tar odd/train/new.tar");
+    folder_run("rm -rf odd && cp -r set odd && cp odd/train/part-000001.tar odd/train/new.tar");
     expect_refused("odd", CO_SPLIT_TRAIN, "new.tar: shards.index does not know it");
 }
 
@@ -332,16 +325,17 @@ static void tar_changed_shard_is_named(void **state)
     co_bytes bytes;
 
     (void)state;
-    run("rm -rf odd && cp -r set odd && printf X | dd of=odd/train/part-000000.tar bs=1 seek=600 "
+    folder_run(
+        "rm -rf odd && cp -r set odd && printf X | dd of=odd/train/part-000000.tar bs=1 seek=600 "
         "conv=notrunc 2>/dev/null");
     data = open_set(TAR, "odd", CO_SPLIT_TRAIN);
     assert_int_equal(co_dataset_stored_sample(&bytes, data, &buffer, 0), CO_E_DATA);
     assert_non_null(strstr(co_error_message(), "part-000000.tar: 000000000.png: its checksum"));
     assert_int_equal(co_dataset_stored_sample(&bytes, data, &buffer, 1), CO_OK);
-    run("truncate -s 2048 odd/train/part-000000.tar");
+    folder_run("truncate -s 2048 odd/train/part-000000.tar");
     assert_int_equal(co_dataset_stored_sample(&bytes, data, &buffer, 1), CO_E_IO);
     assert_non_null(strstr(co_error_message(), "part-000000.tar: cut short while in use"));
-    run("touch odd/train/part-000003.tar");
+    folder_run("touch odd/train/part-000003.tar");
     assert_int_equal(co_dataset_stored_sample(&bytes, data, &buffer, SAMPLES - 1), CO_E_IO);
     assert_non_null(strstr(co_error_message(), "part-000003.tar: was changed while in use"));
     co_buffer_free(&buffer);

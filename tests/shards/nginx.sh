@@ -1,8 +1,9 @@
 #!/bin/sh
-# nginx.sh BUILD - training on shards that nginx serves on the loopback interface: the bits of the
-# folder that they were made of, with an empty cache and with a full one, from a server that fails one
-# request in ten, over TLS, on any number of ranks, resumed in the middle of an epoch, on two hosts made
-# of namespaces where that is possible; what is wrong with a server or a shard is said with its address.
+# nginx.sh BUILD - training on shards, tar files and packed ones, that nginx serves on the loopback
+# interface: the bits of the folder that they were made of, with an empty cache and with a full one,
+# from a server that fails one request in ten, over TLS, on any number of ranks, resumed in the middle
+# of an epoch, on two hosts made of namespaces where that is possible; what is wrong with a server or a
+# shard is said with its address.
 # Exit code 77: this machine has no nginx.
 set -eu
 cohort=$(realpath "$1")/cohort
@@ -39,7 +40,7 @@ fail()
 
 pass()
 {
-    printf '%-62s ok  %s\n' "$1" "${2:-}"
+    printf '%-68s ok  %s\n' "$1" "${2:-}"
 }
 
 # A free port: one that nobody answers on.
@@ -92,7 +93,9 @@ else
     source="{name: synthetic, shape: [3, 40, 40], samples: 3000, classes: 10, test_samples: 200}"
 fi
 common="resize: 40, center_crop: 32, augment: [random-resized-crop, horizontal-flip]"
-"$cohort" data shard "$source" www/set --shards 12 -q || fail "data shard"
+"$cohort" data shard "$source" www/tar --shards 12 -q || fail "data shard"
+"$cohort" data pack "$source" www/pack --shards 12 -q || fail "data pack --shards"
+"$cohort" data pack "$source" one.pack -q || fail "data pack"
 cat >train.yaml <<YAML
 model: {name: mlp, hidden: [16]}
 data: ${source%\}}, $common}
@@ -130,65 +133,87 @@ requests()
     wc -l <access.log
 }
 
+# Answers that were failures on purpose.
+failures()
+{
+    grep -cE '" (503|500|444) ' access.log || true
+}
+
+# at PLACE: the data value of shards of the kind that is checked
 at()
 {
-    echo "{name: tar, path: '$1', $common}"
+    echo "{name: $kind, path: '$1', $common}"
 }
 
 train folder 1 '' || fail "the folder"
-train shards 2 "$(at "$work/www/set")" || fail "local shards"
-same "shards in a folder, 2 ranks: as the folder of files" shards
-train cold 2 "$(at "http://127.0.0.1:$port/set")" || fail "cold"
-same "over HTTP, empty cache, 2 ranks" cold
-[ "$(grep -c '" 206 ' access.log)" -gt 12 ] || fail "no requests for ranges"
-before=$(requests)
-train warm 1 "$(at "http://127.0.0.1:$port/set")" || fail "warm"
-same "over HTTP, full cache, 1 rank" warm
-[ $(($(requests) - before)) -le 4 ] || fail "a full cache made $(($(requests) - before)) requests"
-pass "a full cache asks for the head of each index alone"
-[ -z "$(find cache/cohort -perm /077 2>/dev/null)" ] || fail "the cache is open to others"
-pass "what is kept is its owner's alone"
+# check KIND END: shards of a kind, whose files are called *.END, have the bits of the folder.
+check()
+{
+    kind=$1
+    url=http://127.0.0.1:$port/$kind
+    rm -rf cache
+    train shards 2 "$(at "$work/www/$kind")" || fail "local shards"
+    same "$kind: shards in a folder, 2 ranks: as the folder of files" shards
+    before=$(grep -c '" 206 ' access.log || true)
+    train cold 2 "$(at "$url")" || fail "cold"
+    same "$kind: over HTTP, empty cache, 2 ranks" cold
+    [ $(($(grep -c '" 206 ' access.log) - before)) -gt 12 ] || fail "no requests for ranges"
+    before=$(requests)
+    train warm 1 "$(at "$url")" || fail "warm"
+    same "$kind: over HTTP, full cache, 1 rank" warm
+    [ $(($(requests) - before)) -le 4 ] || fail "a full cache made $(($(requests) - before)) requests"
+    pass "$kind: a full cache asks for the head of each index alone"
+    [ -z "$(find cache/cohort -perm /077 2>/dev/null)" ] || fail "the cache is open to others"
+    pass "$kind: what is kept is its owner's alone"
+
+    rm -rf cache
+    before=$(failures)
+    train broken 2 "$(at "http://127.0.0.1:$bad/$kind")" || fail "a server that fails"
+    same "$kind: a server that fails one request in ten, 2 ranks" broken
+    [ "$(failures)" -gt "$before" ] || fail "the server did not fail"
+    grep -q "asking again" log || fail "no warning of it"
+
+    rm -rf cache resumed
+    train resumed 2 "$(at "$url")" --set max_steps=27 || fail "a part of a run"
+    rm -rf cache
+    "$cohort" train --resume --run-dir resumed -n 3 --set max_steps=0 >log 2>&1 || fail "resume"
+    same "$kind: resumed in the middle of an epoch on 3 ranks, empty cache" resumed
+
+    # What is wrong is named.
+    rm -rf cache
+    shard=$kind/train/train-000003.$2
+    mv "www/$shard" aside
+    train gone 2 "$(at "$url")" && fail "a missing shard"
+    tail -n 1 log | grep -q "error: .*/$shard: the server answers 404" || fail "404"
+    pass "$kind: a missing shard: its address, and 404"
+    head -c 100000 aside >"www/$shard"
+    train gone 2 "$(at "$url")" && fail "a short shard"
+    tail -n 1 log | grep -q "error: .*/$shard: \(is shorter\|has 100000 bytes\)" || fail "a short shard"
+    pass "$kind: a shard that was cut short: its address"
+    tr 'a-m' 'n-z' <aside >"www/$shard"
+    train gone 2 "$(at "$url")" && fail "a changed shard"
+    tail -n 1 log | grep -q "error: .*/$shard: .*its checksum" || fail "a changed shard"
+    pass "$kind: a shard with other bytes: its address and the sample"
+    mv aside "www/$shard"
+    train none 1 "$(at "http://127.0.0.1:$port/no")" && fail "no set"
+    tail -n 1 log | grep -q "no/train/shards.index: the server answers 404; shards of a web.*\`cohort data $3\`" ||
+        fail "no index"
+    pass "$kind: no index: what writes one"
+}
+
+check tar tar shard
+train file 2 "{name: pack, path: '$work/one.pack', $common}" || fail "one packed file"
+same "pack: one packed file, 2 ranks: as the folder of files" file
+check pack pack "pack --shards"
 
 rm -rf cache
-train broken 2 "$(at "http://127.0.0.1:$bad/set")" || fail "a server that fails"
-same "a server that fails one request in ten, 2 ranks" broken
-grep -qE '" (503|500|444) ' access.log || fail "the server did not fail"
-grep -q "asking again" log || fail "no warning of it"
-
-rm -rf cache
-train secret 1 "$(at "https://127.0.0.1:$tls/set")" && fail "a certificate that nobody signed is taken"
-tail -n 1 log | grep -q "error: https://127.0.0.1:$tls/set/train/shards.index: .*\(certificate\|CA\)" ||
+train secret 1 "$(at "https://127.0.0.1:$tls/pack")" && fail "a certificate that nobody signed is taken"
+tail -n 1 log | grep -q "error: https://127.0.0.1:$tls/pack/train/shards.index: .*\(certificate\|CA\)" ||
     fail "the message about the certificate"
 export SSL_CERT_FILE="$work/cert.pem"
-train secret 1 "$(at "https://127.0.0.1:$tls/set")" || fail "TLS"
+train secret 1 "$(at "https://127.0.0.1:$tls/pack")" || fail "TLS"
 unset SSL_CERT_FILE
 same "over TLS, with its certificate; without, it is refused" secret
-
-rm -rf cache resumed
-train resumed 2 "$(at "http://127.0.0.1:$port/set")" --set max_steps=27 || fail "a part of a run"
-rm -rf cache
-"$cohort" train --resume --run-dir resumed -n 3 --set max_steps=0 >log 2>&1 || fail "resume"
-same "resumed in the middle of an epoch on 3 ranks, empty cache" resumed
-
-# What is wrong is named.
-rm -rf cache
-mv www/set/train/train-000003.tar aside
-train gone 2 "$(at "http://127.0.0.1:$port/set")" && fail "a missing shard"
-tail -n 1 log | grep -q "error: .*/set/train/train-000003.tar: the server answers 404" || fail "404"
-pass "a missing shard: its address, and 404"
-head -c 100000 aside >www/set/train/train-000003.tar
-train gone 2 "$(at "http://127.0.0.1:$port/set")" && fail "a short shard"
-tail -n 1 log | grep -q "error: .*/set/train/train-000003.tar: " || fail "a short shard"
-pass "a shard that was cut short: its address"
-tr 'a-m' 'n-z' <aside >www/set/train/train-000003.tar
-train gone 2 "$(at "http://127.0.0.1:$port/set")" && fail "a changed shard"
-tail -n 1 log | grep -q "error: .*/set/train/train-000003.tar: .*its checksum" || fail "a changed shard"
-pass "a shard with other bytes: its address and the sample"
-mv aside www/set/train/train-000003.tar
-train none 1 "$(at "http://127.0.0.1:$port/no")" && fail "no set"
-tail -n 1 log | grep -q "no/train/shards.index: the server answers 404; shards of a web" ||
-    fail "no index"
-pass "no index: what writes one"
 
 # Two hosts, each with a cache of its own, and the server on a third.
 . "$here/../../scripts/hosts.sh"
@@ -203,17 +228,20 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 hosts_start "$work/hosts" 3
 sed "s/listen 127.0.0.1:/listen /" nginx.conf >hosts.conf
 (hosts_on n3 "$nginx" -c "$work/hosts.conf" -p "$work" -e "$work/error.log" >/dev/null 2>&1 &) # ends with the host
-cat >rank.sh <<RANK
+for kind in tar pack; do
+    cat >rank.sh <<RANK
 XDG_CACHE_HOME=$work/cache-\$(hostname) exec $cohort train train.yaml --run-dir hosts-run \
-    --set "data=$(at "http://198.18.0.3:$bad/set")"
+    --set "data=$(at "http://198.18.0.3:$bad/$kind")"
 RANK
-for cache in empty full; do
-    rm -rf hosts-run
-    hosts_on n1 timeout 300 "$(command -v mpiexec.openmpi || echo mpiexec)" \
-        --mca plm_rsh_agent "$work/hosts/ssh" --host n1:1,n2:1 -n 2 sh rank.sh >log 2>&1 ||
-        fail "two hosts"
-    same "two hosts, failing server, $cache caches of their own" hosts-run
-done
-for host in n1 n2; do
-    [ -n "$(find "cache-$host" -name '*.blocks')" ] || fail "no cache on $host"
+    rm -rf cache-n1 cache-n2
+    for cache in empty full; do
+        rm -rf hosts-run
+        hosts_on n1 timeout 300 "$(command -v mpiexec.openmpi || echo mpiexec)" \
+            --mca plm_rsh_agent "$work/hosts/ssh" --host n1:1,n2:1 -n 2 sh rank.sh >log 2>&1 ||
+            fail "two hosts"
+        same "$kind: two hosts, failing server, $cache caches of their own" hosts-run
+    done
+    for host in n1 n2; do
+        [ -n "$(find "cache-$host" -name '*.blocks')" ] || fail "no cache on $host"
+    done
 done
