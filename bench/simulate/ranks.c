@@ -214,6 +214,9 @@ co_status __real_co_comm_ibcast(co_request **request, co_comm *comm, void *inout
 co_status __wrap_co_comm_ibcast(co_request **request, co_comm *comm, void *inout, size_t count,
                                 co_dtype dtype, int root);
 
+co_status __real_co_comm_enqueue(co_request **request, co_comm *comm, const co_coll_args *args);
+co_status __wrap_co_comm_enqueue(co_request **request, co_comm *comm, const co_coll_args *args);
+
 /* A rank of a host moves `bytes`. */
 static void ranks_move(const co_comm *comm, double bytes)
 {
@@ -248,4 +251,13 @@ co_status __wrap_co_comm_ibcast(co_request **request, co_comm *comm, void *inout
 {
     ranks_move(comm, (double)(count * co_dtype_size(dtype)) * (comm->size - 1) / comm->size);
     return __real_co_comm_ibcast(request, comm, inout, count, dtype, root);
+}
+
+/* One half of an all-reduce: every rank reads what the others have, or writes its own to them. */
+co_status __wrap_co_comm_enqueue(co_request **request, co_comm *comm, const co_coll_args *args)
+{
+    if (args->each)
+        ranks_move(comm,
+                   (double)((size_t)(comm->size - 1) * args->each * co_dtype_size(args->dtype)));
+    return __real_co_comm_enqueue(request, comm, args);
 }

@@ -11,12 +11,16 @@
 #include "comm/queued.h"
 #include "comm/tree.h"
 #include "comm/watch.h"
+#include "core/half.h"
 #include "core/mem.h"
 
 co_coll_descriptor co_comm_descriptor(const co_coll_args *args, uint32_t sequence)
 {
     const bool message = args->coll == CO_COLL_SEND || args->coll == CO_COLL_RECV;
-    const int root = co_comm_is_tree(args) ? args->tree->leaves : message ? 0 : args->peer;
+    const int root = co_comm_is_tree(args) ? args->tree->leaves
+                     : args->wire          ? (int)args->wire->dtype
+                     : message             ? 0
+                                           : args->peer;
 
     return (co_coll_descriptor){.sequence = sequence,
                                 .coll = (uint8_t)args->coll,
@@ -144,6 +148,20 @@ static co_status comm_check_slices(const co_comm *comm, const co_coll_args *args
     return CO_OK;
 }
 
+static co_status comm_check_wire(const co_comm *comm, const co_coll_args *args)
+{
+    const co_wire *wire = args->wire;
+
+    if (comm->ops->hosts && args->coll == CO_COLL_ALLREDUCE && args->dtype == CO_F32 &&
+        args->op == CO_SUM && !args->queue && co_dtype_is_half(wire->dtype) &&
+        (!wire->rest || wire->rest != args->out))
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "%s: only sums of floats in the host's memory, over several hosts, are sent as "
+                   "bf16 or fp16, with a rest that is not the output",
+                   co_comm_coll_name(args->coll));
+}
+
 static co_status comm_check(const co_comm *comm, const co_coll_args *args)
 {
     const comm_rule *rule = &comm_rules[args->coll];
@@ -161,6 +179,8 @@ static co_status comm_check(const co_comm *comm, const co_coll_args *args)
                        co_comm_coll_name(args->coll), args->peer, comm->size - 1);
     if (comm_has_slices(args))
         CO_TRY(comm_check_slices(comm, args));
+    if (args->wire)
+        CO_TRY(comm_check_wire(comm, args));
     return co_comm_is_tree(args) ? comm_check_tree(comm, args) : comm_check_buffers(comm, args);
 }
 
@@ -211,7 +231,8 @@ static uint64_t comm_contribution(const co_comm *comm, const co_coll_args *args)
         return comm_tree_contribution(comm, args);
     if (comm_has_slices(args))
         return comm_slices_contribution(comm, args);
-    return (uint64_t)(blocks * args->count * co_dtype_size(args->dtype));
+    return (uint64_t)(blocks * args->count *
+                      co_dtype_size(args->wire ? args->wire->dtype : args->dtype));
 }
 
 void co_comm_buffer_bytes(size_t *in, size_t *out, const co_comm *comm, const co_coll_args *args)
@@ -227,6 +248,11 @@ void co_comm_buffer_bytes(size_t *in, size_t *out, const co_comm *comm, const co
         *in = (size_t)args->tree->parts[comm->rank] * block;
         *out = block;
     }
+}
+
+bool co_comm_has_hosts(const co_comm *comm)
+{
+    return comm->ops->hosts;
 }
 
 int co_comm_slice_index(const co_comm *comm, int rank)

@@ -39,6 +39,9 @@ char *co_comm_describe(char *out, size_t size, const co_coll_descriptor *d)
         snprintf(out + used, size - used, " (%s)",
                  co_comm_op_name((co_reduce_op)(d->dtype_op >> 4)));
     used = strlen(out);
+    if (d->coll == CO_COLL_ALLREDUCE && d->root)
+        snprintf(out + used, size - used, " as %s", co_dtype_name((co_dtype)d->root));
+    used = strlen(out);
     if (d->coll == CO_COLL_BCAST || d->coll == CO_COLL_REDUCE || d->coll == CO_COLL_GATHER ||
         d->coll == CO_COLL_SCATTER)
         snprintf(out + used, size - used, " with root %u", d->root);

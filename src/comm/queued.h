@@ -17,6 +17,10 @@ co_status co_request_order(co_request *request, co_queue *queue);
 /* Enqueue an operation and make args->queue wait for it. */
 co_status co_comm_enqueue_run(co_comm *comm, const co_coll_args *args);
 
+/* Whether ranks are on several hosts: then sums can be sent in half precision (co_coll_args.wire),
+   and slices of an all-gather pass between hosts once. The same on all ranks. */
+bool co_comm_has_hosts(const co_comm *comm);
+
 /* Slices of the two halves of an all-reduce (ext/comm.h), for each rank of one communicator: which
    is that rank's, and the elements of a slice of `count`, in whole units. */
 #define CO_SLICE_UNIT ((size_t)1024)

@@ -2,6 +2,7 @@
 #include "plan/cost.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #define COST_SMALL 16384.0   /* bytes of a level up to which sum_over_hosts.c exchanges once */
 #define COST_PIECE 1048576.0 /* bytes that pipeline.h exchanges at a time */
@@ -102,17 +103,43 @@ static co_cost_exchange cost_piece(const co_cost_link *link, const co_levels *le
     return x;
 }
 
+/* `wire`: what is sent of a byte. */
+static co_cost_exchange cost_slices(const co_cost_link *link, const co_levels *levels, double bytes,
+                                    double slices, double wire)
+{
+    const double pieces = fmax(1, ceil(bytes / COST_PIECE)), sent = wire * bytes / pieces;
+    const bool two = wire < 1 && levels->n == 1 && levels->factor[0] <= 2;
+    co_cost_exchange x;
+
+    if (two || wire * bytes / slices * levels->factor[0] <= COST_SMALL)
+        x = cost_small_slices(link, levels, sent);
+    else
+        x = cost_piece(link, levels, sent);
+    x.busy *= pieces;
+    x.bytes *= pieces;
+    return x;
+}
+
 co_cost_exchange co_cost_slices(const co_cost_link *link, const co_levels *levels, double bytes,
                                 double slices)
 {
-    const double pieces = fmax(1, ceil(bytes / COST_PIECE));
-    co_cost_exchange x;
+    return cost_slices(link, levels, bytes, slices, 1);
+}
 
-    if (bytes / slices * levels->factor[0] <= COST_SMALL)
-        return cost_small_slices(link, levels, bytes);
-    x = cost_piece(link, levels, bytes / pieces);
-    x.busy *= pieces;
-    x.bytes *= pieces;
+co_cost_exchange co_cost_half_slices(const co_cost_link *link, const co_levels *levels,
+                                     double bytes, double slices)
+{
+    return cost_slices(link, levels, bytes, slices, 0.5);
+}
+
+co_cost_exchange co_cost_gather_slices(const co_cost_link *link, const co_levels *levels,
+                                       double bytes)
+{
+    co_cost_exchange x = cost_piece(link, levels, bytes);
+
+    x.busy /= 2;
+    x.latency /= 2;
+    x.bytes /= 2;
     return x;
 }
 

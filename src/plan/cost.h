@@ -51,6 +51,13 @@ typedef struct co_cost_exchange {
    level, all bytes go over each level, once. */
 co_cost_exchange co_cost_slices(const co_cost_link *link, const co_levels *levels, double bytes,
                                 double slices);
+/* The same with terms sent in half precision (src/comm/mpi/half.c): pieces are as long in floats,
+   and two hosts send all of one to each other. */
+co_cost_exchange co_cost_half_slices(const co_cost_link *link, const co_levels *levels,
+                                     double bytes, double slices);
+/* Its second half alone, in one piece: n bytes, of which each host has as many, to all hosts. */
+co_cost_exchange co_cost_gather_slices(const co_cost_link *link, const co_levels *levels,
+                                       double bytes);
 /* Before it, descriptors are compared (src/comm/mpi/check.c) by a small non-blocking all-reduce, in
    Open MPI up a binomial tree and down: 2 ceil(log2 p) alpha. */
 double co_cost_agree(const co_cost_link *link, double p);

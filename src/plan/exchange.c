@@ -18,18 +18,24 @@ static bool exchange_is_wide(int algorithm)
     return algorithm != CO_ALLREDUCE_RING && algorithm != CO_ALLREDUCE_TREE;
 }
 
-/* As levels.h joins nodes. */
+/* As levels.h joins nodes; link: between those of a group, (levels). */
+static void exchange_levels(co_cost_link *link, co_levels *levels, const plan_layout *l)
+{
+    double stride = 1;
+
+    co_levels_find(levels, (int)l->nodes, 0);
+    for (int k = 0; k < levels->n; k++) {
+        link[k] = co_cluster_group(l->cluster, l->nodes, stride, levels->factor[k]);
+        stride *= levels->factor[k];
+    }
+}
+
 static co_cost_exchange exchange_slices(const plan_layout *l, double bytes)
 {
     co_cost_link link[CO_LEVELS_MAX];
-    double stride = 1;
     co_levels levels;
 
-    co_levels_find(&levels, (int)l->nodes, 0);
-    for (int k = 0; k < levels.n; k++) {
-        link[k] = co_cluster_group(l->cluster, l->nodes, stride, levels.factor[k]);
-        stride *= levels.factor[k];
-    }
+    exchange_levels(link, &levels, l);
     return co_cost_slices(link, &levels, bytes, l->each);
 }
 
@@ -108,6 +114,39 @@ static plan_exchange exchange_all_to_all(const plan_layout *l, double bytes)
     return x;
 }
 
+static plan_exchange exchange_add(plan_exchange own, co_cost_exchange across, double agree)
+{
+    own.wire = across.busy;
+    own.latency = across.latency + agree;
+    own.bytes = across.bytes;
+    return own;
+}
+
+/* In floats among ranks of a node, in half precision between nodes. */
+static plan_exchange exchange_half(const plan_layout *l, double bytes)
+{
+    const plan_exchange own = {.own = co_cost_shared(&l->cluster->inside.cost, bytes, l->each)};
+    co_cost_link link[CO_LEVELS_MAX];
+    co_levels levels;
+
+    exchange_levels(link, &levels, l);
+    return exchange_add(own, co_cost_half_slices(link, &levels, bytes, l->each), exchange_agree(l));
+}
+
+/* `bytes` of every rank to all others: each node's pass between nodes once, and all of them to its
+   ranks. */
+static plan_exchange exchange_gather(const plan_layout *l, double bytes)
+{
+    const double all = l->nodes * bytes;
+    const plan_exchange own = {.own = co_cost_allgather(&l->cluster->inside.cost, all, l->each)};
+    co_cost_link link[CO_LEVELS_MAX];
+    co_levels levels;
+
+    exchange_levels(link, &levels, l);
+    return exchange_add(own, co_cost_gather_slices(link, &levels, l->each * all),
+                        exchange_agree(l));
+}
+
 static plan_exchange exchange_twice(plan_exchange x)
 {
     x.own *= 2;
@@ -140,10 +179,13 @@ plan_exchange plan_exchange_of(const plan_layout *l, double bytes)
 
     switch (l->choice->compress) {
     case CO_CHOICE_HALF:
+        if (l->nodes > 1)
+            return exchange_half(l, bytes);
         return l->ranks <= 2 ? exchange_all_to_all(l, bytes / 2)
                              : exchange_twice(exchange_all_to_all(l, bytes / 2 / l->ranks));
     case CO_CHOICE_TOPK: /* position and value of each */
-        return exchange_all_to_all(l, 2 * l->choice->ratio * bytes);
+        bytes *= 2 * l->choice->ratio;
+        return l->nodes > 1 ? exchange_gather(l, bytes) : exchange_all_to_all(l, bytes);
     case CO_CHOICE_POWERSGD:
         exchange_powersgd(&p, &q, l);
         return plan_exchange_whole(l, 4 * p * share);

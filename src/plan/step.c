@@ -216,7 +216,7 @@ static double step_memory(const plan_layout *l, double batch)
         bytes += 4 * n;
     if (l->choice->compress == CO_CHOICE_TOPK)
         bytes += 8 * n * l->choice->ratio * (1 + l->ranks);
-    if (l->choice->compress == CO_CHOICE_HALF)
+    if (l->choice->compress == CO_CHOICE_HALF && l->nodes <= 1)
         bytes += 2 * n * (l->ranks <= 2 ? 1 + l->ranks : 2);
     return bytes;
 }

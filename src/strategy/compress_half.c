@@ -4,12 +4,14 @@
  * Two ranks send each other everything. With more, each receives a slice from all others, sums it,
  * and sends the sum, rounded again: like an all-reduce in half the bytes. The errors of both
  * roundings go to the memory, those of the sum on its owner; so does what exceeds the range of the
- * type.
+ * type. Over several hosts the communicator does that (co_wire): ranks of a host add up in fp32,
+ * and their sum is sent in half precision, once for a host.
  */
 #include <cohort/ext/compress.h>
 
 #include "comm/queued.h"
 #include "core/mem.h"
+#include "device/device.h"
 #include "strategy/compress.h"
 #include "tensor/store.h"
 
@@ -21,9 +23,11 @@ typedef struct half_message {
     uint16_t *all;       /* (ranks, slice), or with two ranks (ranks, n) */
     size_t slice;        /* per rank; the slices of all ranks cover the piece */
     co_request **gather; /* (ranks): one per slice; the last is the piece's request */
+    co_wire wire;        /* over several hosts; there is nothing else then */
 } half_message;
 
 typedef struct half_state {
+    bool by_host;
     half_message *message; /* owned, (pieces) */
     float *block;          /* owned: all buffers, in the store's memory */
     co_request **request;  /* owned: for all pieces */
@@ -50,16 +54,15 @@ static size_t half_slice(const co_compressor *c, const co_piece *piece)
     return ((n + ranks - 1) / ranks + HALF_LINE - 1) / HALF_LINE * HALF_LINE;
 }
 
-static co_status half_init(co_compressor *c)
+static co_status half_init_messages(co_compressor *c)
 {
     half_state *self = c->self;
     const size_t ranks = (size_t)co_comm_size(c->comm);
     size_t total = 0;
     uint16_t *at;
 
-    self->message = co_calloc(c->n_piece, sizeof(*self->message));
     self->request = co_calloc(c->n_piece * ranks, sizeof(co_request *));
-    if (!self->message || !self->request)
+    if (!self->request)
         return CO_E_NOMEM;
     for (size_t i = 0; i < c->n_piece; i++) {
         self->message[i].slice = half_slice(c, &c->piece[i]);
@@ -76,6 +79,21 @@ static co_status half_init(co_compressor *c)
         at += message->slice * 2 * ranks;
     }
     return CO_OK;
+}
+
+static co_status half_init(co_compressor *c)
+{
+    half_state *self = c->self;
+
+    self->by_host = co_comm_has_hosts(c->comm) && co_device_is_host(c->store->device);
+    self->message = co_calloc(c->n_piece, sizeof(*self->message));
+    if (!self->message)
+        return CO_E_NOMEM;
+    for (size_t i = 0; i < c->n_piece; i++)
+        self->message[i].wire = (co_wire){.dtype = half_dtype(c),
+                                          .vector = c->store->vector,
+                                          .rest = c->memory ? c->memory + c->piece[i].begin : NULL};
+    return self->by_host ? CO_OK : half_init_messages(c);
 }
 
 /* out = sum of n elements over all ranks, in rank order. */
@@ -95,6 +113,20 @@ static co_status half_gather_all(const co_compressor *c, co_piece *piece, uint16
             .coll = CO_COLL_ALLGATHER, .in = in, .out = out, .count = n, .dtype = half_dtype(c)});
 }
 
+static co_status half_sum_by_host(const co_compressor *c, co_piece *piece, const float *in)
+{
+    const half_state *self = c->self;
+
+    return co_compress_send(&piece->request, c,
+                            (co_coll_args){.coll = CO_COLL_ALLREDUCE,
+                                           .in = in,
+                                           .out = c->store->grad + piece->begin,
+                                           .count = piece->end - piece->begin,
+                                           .dtype = CO_F32,
+                                           .op = CO_SUM,
+                                           .wire = &self->message[piece->index].wire});
+}
+
 static co_status half_post(co_compressor *c, co_piece *piece)
 {
     const half_state *self = c->self;
@@ -107,6 +139,8 @@ static co_status half_post(co_compressor *c, co_piece *piece)
 
     if (memory)
         store->vector->add(store->queue, memory, grad, n);
+    if (self->by_host)
+        return half_sum_by_host(c, piece, memory ? memory : grad);
     store->vector->narrow(store->queue, message->own, memory ? memory : grad, memory, false, n,
                           half_dtype(c));
     if (half_is_direct(c))
@@ -155,6 +189,8 @@ static co_status half_take(co_compressor *c, co_piece *piece)
     const size_t n = piece->end - piece->begin;
     float *grad = c->store->grad + piece->begin;
 
+    if (self->by_host)
+        return CO_OK;
     if (half_is_direct(c))
         half_add(c, grad, message->all, n, n);
     else if (piece->round == 0)

@@ -5,7 +5,8 @@
  *
  * Each rank chooses its own k elements of each piece and receives those of all; they are summed in
  * rank order, so that all ranks have the same bits. With ratio 1 and few ranks that equals the sum
- * of `sync`.
+ * of `sync`. Over several hosts all messages of a host pass between hosts once, and its ranks share
+ * what has come.
  *
  * `momentum` is that of Deep Gradient Compression, in place of the optimizer's: each rank keeps a
  * velocity u and adds it to its memory, so that unsent elements gain momentum as if they had been
@@ -16,6 +17,7 @@
 
 #include <math.h>
 
+#include "comm/queued.h"
 #include "core/mem.h"
 #include "device/device.h"
 #include "strategy/compress.h"
@@ -24,8 +26,9 @@
 /* Message of a piece: positions relative to its begin, then values. */
 typedef struct topk_message {
     size_t k;
-    uint32_t *own; /* (2, k) */
-    uint32_t *all; /* (ranks, 2, k) */
+    bool sliced;   /* sent as slices (queued.h) */
+    uint32_t *own; /* (2, k); if sliced, in `all` */
+    uint32_t *all; /* (ranks, 2, k); if sliced, in the order of slices */
 } topk_message;
 
 typedef struct topk_state {
@@ -62,6 +65,20 @@ static size_t topk_count(const topk_state *self, const co_piece *piece)
     return k < 1 ? 1 : k > n ? n : k;
 }
 
+/* MPI counts the elements of a message in an int. */
+static bool topk_is_sliced(const co_compressor *c, size_t k)
+{
+    return co_comm_has_hosts(c->comm) && co_device_is_host(c->store->device) &&
+           k <= INT32_MAX / 2 / (size_t)co_comm_size(c->comm);
+}
+
+static uint32_t *topk_of_rank(const co_compressor *c, const topk_message *message, int rank)
+{
+    const int index = message->sliced ? co_comm_slice_index(c->comm, rank) : rank;
+
+    return message->all + (size_t)index * 2 * message->k;
+}
+
 static co_status topk_init(co_compressor *c)
 {
     topk_state *self = c->self;
@@ -91,8 +108,9 @@ static co_status topk_init(co_compressor *c)
     for (size_t i = 0; i < c->n_piece; i++) {
         topk_message *message = &self->message[i];
 
-        message->own = at;
+        message->sliced = topk_is_sliced(c, message->k);
         message->all = at + 2 * message->k;
+        message->own = message->sliced ? topk_of_rank(c, message, co_comm_rank(c->comm)) : at;
         at += (1 + ranks) * 2 * message->k;
     }
     self->room = at;
@@ -136,6 +154,24 @@ static void topk_forget(const co_store *store, float *x, size_t n, const topk_me
         store->vector->drop_nonfinite(store->queue, x, n);
 }
 
+static co_status topk_send(const co_compressor *c, co_piece *piece, const topk_message *message)
+{
+    const size_t ranks = (size_t)co_comm_size(c->comm), each = 2 * message->k;
+    co_coll_args args = {.coll = CO_COLL_ALLGATHER,
+                         .in = message->own,
+                         .out = message->all,
+                         .count = each,
+                         .dtype = CO_I32};
+
+    if (message->sliced) {
+        args.coll = CO_COLL_GATHER_SLICES;
+        args.in = message->all;
+        args.count = ranks * each;
+        args.each = each;
+    }
+    return co_compress_send(&piece->request, c, args);
+}
+
 static co_status topk_post(co_compressor *c, co_piece *piece)
 {
     topk_state *self = c->self;
@@ -156,12 +192,7 @@ static co_status topk_post(co_compressor *c, co_piece *piece)
         topk_forget(store, memory, n, message, sound);
     if (velocity)
         topk_forget(store, velocity, n, message, sound);
-    return co_compress_send(&piece->request, c,
-                            (co_coll_args){.coll = CO_COLL_ALLGATHER,
-                                           .in = message->own,
-                                           .out = message->all,
-                                           .count = 2 * k,
-                                           .dtype = CO_I32});
+    return topk_send(c, piece, message);
 }
 
 /* Rank 0's values are copied, because adding to 0 would lose the sign of -0. What has come to a
@@ -191,8 +222,7 @@ static co_status topk_take(co_compressor *c, co_piece *piece)
 
     store->vector->zero(store->queue, grad, n);
     for (int rank = 0; rank < co_comm_size(c->comm); rank++)
-        CO_TRY(topk_add(store, grad, n, message->all + (size_t)rank * 2 * message->k, message->k,
-                        rank));
+        CO_TRY(topk_add(store, grad, n, topk_of_rank(c, message, rank), message->k, rank));
     return CO_OK;
 }
 

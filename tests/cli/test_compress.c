@@ -18,10 +18,13 @@
 #include "cli/fixtures.h"
 #include "cli/program.h"
 
+static const char compressors_bf16[] = "strategy={name: sync, compress: bf16}";
+static const char compressors_topk[] =
+    "strategy={name: sync, compress: {name: topk, ratio: 0.05}, bucket_mib: 0.001}";
 static const char *const compressors[] = {
-    "strategy={name: sync, compress: bf16}",
+    compressors_bf16,
     "strategy={name: sync, compress: {name: fp16, start: 3}}",
-    "strategy={name: sync, compress: {name: topk, ratio: 0.05}, bucket_mib: 0.001}",
+    compressors_topk,
     "strategy={name: sync, compress: {name: powersgd, rank: 1}}",
 };
 #define COMPRESSORS (sizeof(compressors) / sizeof(compressors[0]))
@@ -57,6 +60,53 @@ static void compress_over_mpi_has_same_bits(void **state)
         take_hash(over_mpi, "mpi");
         assert_string_equal(over_shm, over_mpi);
     }
+}
+
+static void train_over_hosts(char out[65], const char *strategy, const char *ranks,
+                             const char *ranks_per_host)
+{
+    char env[64];
+    const program_options options = {.before = {"env", env, PROGRAM_MPIEXEC, "-n", ranks}};
+    const char *const args[] = {"train", "job.yaml", "-q", "--run-dir", "hosts",
+                                "-n",    ranks,      "-s", strategy,    NULL};
+
+    snprintf(env, sizeof(env), "COHORT_RANKS_PER_HOST=%s", ranks_per_host);
+    program_assert_success(program_run(args, &options));
+    take_hash(out, "hosts");
+}
+
+/* What top-k sends does not depend on where ranks are, nor, of two ranks, what bf16 does. */
+static void compress_over_hosts_has_bits_of_one_host(void **state)
+{
+    static const struct {
+        const char *strategy, *ranks, *ranks_per_host;
+    } rows[] = {
+        {compressors_topk, "4", "2"}, /* one message for each of two hosts' slices */
+        {compressors_bf16, "2", "1"},
+    };
+
+    (void)state;
+    program_need_mpi();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char one[65], many[65];
+
+        train("one", rows[i].ranks, rows[i].strategy, "epochs=2");
+        take_hash(one, "one");
+        train_over_hosts(many, rows[i].strategy, rows[i].ranks, rows[i].ranks_per_host);
+        assert_string_equal(one, many);
+    }
+}
+
+/* Elsewhere bf16 rounds what hosts have summed; runs on the same hosts repeat. */
+static void compress_half_over_hosts_repeats(void **state)
+{
+    char first[65], again[65];
+
+    (void)state;
+    program_need_mpi();
+    train_over_hosts(first, compressors_bf16, "4", "2");
+    train_over_hosts(again, compressors_bf16, "4", "2");
+    assert_string_equal(first, again);
 }
 
 /* The rank that replaces it gets its memory. */
@@ -156,6 +206,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compress_over_mpi_has_same_bits),
+        cmocka_unit_test(compress_over_hosts_has_bits_of_one_host),
+        cmocka_unit_test(compress_half_over_hosts_repeats),
         cmocka_unit_test(compress_killed_rank_changes_no_bit),
         cmocka_unit_test(compress_after_shrink_continues),
         cmocka_unit_test(compress_summary_counts_bytes),

@@ -18,7 +18,7 @@ typedef struct comm_case {
 /* Each terminated by an entry without a name. */
 extern const comm_case comm_cases_data[], comm_cases_order[], comm_cases_failure[],
     comm_cases_window[], comm_cases_tree[], comm_cases_sum[], comm_cases_alloc[],
-    comm_cases_slices[];
+    comm_cases_slices[], comm_cases_wire[];
 
 /* Prints place, check and last error message; returns false. */
 bool comm_case_fault(const char *file, int line, const char *what);

@@ -301,6 +301,7 @@ static int test_run(CMUnitTestFunction runner)
 
     n = test_add(tests, n, comm_cases_sum, runner);
     n = test_add(tests, n, comm_cases_slices, runner);
+    n = test_add(tests, n, comm_cases_wire, runner);
     if (test_ranks > TEST_FULL_RANKS)
         return _cmocka_run_group_tests("comm", tests, (size_t)n, NULL, NULL);
     n = test_add(tests, n, comm_cases_data, runner);

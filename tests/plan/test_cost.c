@@ -99,6 +99,35 @@ static void small_slices_are_exchanged_once(void **state)
     CLOSE(cost_slices(1024, 1024, 1).latency, 3 * 10e-6);
 }
 
+static void half_slices_send_half_and_two_hosts_at_once(void **state)
+{
+    const co_levels two = {1, {2}}, four = {1, {4}};
+    const co_cost_exchange pair = co_cost_half_slices(&cost_link, &two, 4e6, 1),
+                           more = co_cost_half_slices(&cost_link, &four, 4e6, 1);
+
+    (void)state;
+    CLOSE(pair.bytes, 2e6);
+    CLOSE(pair.busy, 2e-3);
+    CLOSE(pair.latency, 10e-6);
+    CLOSE(more.bytes, 3e6);
+    CLOSE(more.busy, 3e-3);
+    CLOSE(more.latency, 2 * 10e-6);
+    /* 8 KiB are received as 4 */
+    CLOSE(co_cost_half_slices(&cost_link, &four, 8192, 1).bytes, 3.0 * 4096);
+}
+
+static void gathered_slices_go_once_over_each_level(void **state)
+{
+    const co_levels levels = {2, {8, 8}};
+    const co_cost_link link[] = {cost_link, cost_link};
+    const co_cost_exchange x = co_cost_gather_slices(link, &levels, 640e3);
+
+    (void)state;
+    CLOSE(x.bytes, 63.0 / 64 * 640e3);
+    CLOSE(x.busy, x.bytes / 1e9);
+    CLOSE(x.latency, 2 * 10e-6);
+}
+
 static void descriptors_go_up_a_tree_and_down(void **state)
 {
     (void)state;
@@ -182,6 +211,8 @@ int main(void)
         cmocka_unit_test(slices_pay_their_messages_or_their_bytes),
         cmocka_unit_test(slices_on_levels_pay_each_level),
         cmocka_unit_test(small_slices_are_exchanged_once),
+        cmocka_unit_test(half_slices_send_half_and_two_hosts_at_once),
+        cmocka_unit_test(gathered_slices_go_once_over_each_level),
         cmocka_unit_test(descriptors_go_up_a_tree_and_down),
         cmocka_unit_test(allgather_sends_to_all_others),
         cmocka_unit_test(shared_sum_memory_of_two_moves_half_twice),

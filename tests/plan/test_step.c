@@ -128,6 +128,39 @@ static void topk_grows_with_the_ranks_and_a_sum_does_not(void **state)
     CLOSE(many.wire, 2 * few.wire * 100 / 101);
 }
 
+/* Four ranks on each of two nodes send as much as one on each. */
+static void half_precision_passes_between_nodes_once(void **state)
+{
+    const co_plan_work work = step_work();
+    const co_choice half = {.compress = CO_CHOICE_HALF, .period = 1};
+    co_cluster cluster = step_cluster(1e8);
+    co_prediction one, four;
+
+    (void)state;
+    assert_true(co_plan_predict(&one, &cluster, &work, &half, 2, 32));
+    CLOSE(one.wire, 2.0 * STEP_N);
+    cluster.cores = 4;
+    cluster.ranks_per_node = 4;
+    assert_true(co_plan_predict(&four, &cluster, &work, &half, 8, 32));
+    CLOSE(four.wire, one.wire);
+    /* and moves 2 * 3 / 4 of all floats among its ranks, partly meanwhile */
+    assert_true(four.step >= one.step && four.step <= one.step + 1.5 * 4 * STEP_N / 8e9);
+}
+
+static void topk_passes_between_nodes_once_for_each_rank(void **state)
+{
+    const co_plan_work work = step_work();
+    const co_choice topk = {.compress = CO_CHOICE_TOPK, .ratio = 0.01, .period = 1};
+    co_cluster cluster = step_cluster(1e8);
+    co_prediction p;
+
+    (void)state;
+    cluster.cores = 4;
+    cluster.ranks_per_node = 4;
+    assert_true(co_plan_predict(&p, &cluster, &work, &topk, 12, 32));
+    CLOSE(p.wire, 4 * 2 * 2 * 0.01 * 4.0 * STEP_N);
+}
+
 static void token_bucket_spares_a_burst_but_not_the_rate(void **state)
 {
     const co_plan_work work = step_work();
@@ -222,6 +255,8 @@ int main(void)
         cmocka_unit_test(fast_link_leaves_the_last_bucket_alone),
         cmocka_unit_test(local_pays_the_exchange_once_in_a_round),
         cmocka_unit_test(topk_grows_with_the_ranks_and_a_sum_does_not),
+        cmocka_unit_test(half_precision_passes_between_nodes_once),
+        cmocka_unit_test(topk_passes_between_nodes_once_for_each_rank),
         cmocka_unit_test(token_bucket_spares_a_burst_but_not_the_rate),
         cmocka_unit_test(nodes_that_share_a_core_compute_by_turns),
         cmocka_unit_test(reader_slower_than_the_step_binds),

@@ -32,6 +32,16 @@ typedef enum co_coll {
     CO_COLL_COUNT
 } co_coll;
 
+/** How a sum of floats crosses from host to host in half precision. The ranks of a host add up in
+ *  float; what a host sends is rounded, its own terms and the sum that it has made of others. Every
+ *  rank has the same result, and what roundings lost is added up in `rest` of the ranks that
+ *  rounded: result and rests of all ranks together are the sum of the inputs. */
+typedef struct co_wire {
+    co_dtype dtype;                     /* CO_BF16, CO_F16 */
+    const struct co_vector_ops *vector; /* the host's (ext/vector.h) */
+    float *rest; /* out, (count); may be the operation's input, but not its output. NULL: lost */
+} co_wire;
+
 /** One operation as posted; arguments have been checked by comm.c. */
 typedef struct co_coll_args {
     co_coll coll;
@@ -45,6 +55,9 @@ typedef struct co_coll_args {
     const co_tree *tree; /* of a sum in tree order */
     co_queue *queue;     /* buffers are in memory of its device, and ready when what it holds now is
                             done; NULL: the host's, and ready */
+    const co_wire *wire; /* of CO_SUM of floats by an all-reduce in the host's memory, where
+                            co_comm_ops.hosts is set; belongs to the operation as buffers do. NULL:
+                            floats are sent */
 } co_coll_args;
 
 /** The descriptor that peers compare: 16 bytes, equal on every rank. */
@@ -52,7 +65,7 @@ typedef struct co_coll_descriptor {
     uint32_t sequence;
     uint8_t coll;
     uint8_t dtype_op; /* dtype | op << 4 */
-    uint16_t root;    /* or the leaves of the tree */
+    uint16_t root;    /* or the leaves of the tree, or co_wire.dtype */
     uint64_t count;
 } co_coll_descriptor;
 
@@ -79,6 +92,7 @@ typedef struct co_comm_ops {
     unsigned memory; /* kinds of memory that buffers may be in beside the host's: 1 << co_memory. Of
                         others comm.c makes copies on the host */
     bool polled;     /* data moves only while a rank polls its operation, step by step */
+    bool hosts;      /* ranks are on several hosts, and co_coll_args.wire is known */
     /* Whether it can be used with this build and machine; *why is a static one-line reason when
        not. */
     bool (*probe)(const char **why);

@@ -418,6 +418,7 @@ const co_comm_ops co_transport_mpi = {
     .name = "mpi",
     .summary = "ranks on many machines, started by mpiexec or srun",
     .polled = true,
+    .hosts = true,
     .probe = mpi_probe,
     .post = mpi_post,
     .progress = mpi_progress,

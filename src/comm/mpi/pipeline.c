@@ -52,6 +52,7 @@ static co_status pipe_open_across(mpi_pipe *p, const mpi_comm *c)
                         "counting"));
     p->equal = most[0] == -most[1];
     p->slices = p->equal ? size[0] : 1;
+    p->slice = p->equal ? (size_t)local : 0;
     CO_TRY(pipe_first_rank(&first, c));
     CO_TRY(co_mpi_check(
         co_mpi->comm_split(c->check, local < p->slices ? local : -1, first, &p->across),
@@ -121,6 +122,7 @@ void co_mpi_pipe_close(mpi_comm *c, bool alive)
         co_free(p->piece[i].transfer);
         co_free(p->piece[i].slice);
         co_free(p->piece[i].in);
+        co_free(p->piece[i].half);
     }
     co_free(p->index);
     if (p->across != co_mpi->no_communicator)
@@ -248,6 +250,10 @@ static void pipe_cut(mpi_piece *piece, const mpi_pipe *p, mpi_request *r)
     if (piece->sliced)
         piece->n = piece->n / unit * unit;
     piece->n_work = piece->sliced ? piece->n / (size_t)p->slices : piece->n;
+    piece->rest =
+        args->wire && args->wire->rest
+            ? args->wire->rest + piece->at + (piece->sliced ? p->slice * piece->n_work : 0)
+            : NULL;
     r->entered += piece->n;
 }
 
@@ -326,8 +332,12 @@ static co_status pipe_start(mpi_comm *c, mpi_piece *piece, int stage)
     mpi_pipe *p = c->pipe;
 
     piece->n_transfer = piece->arrived = 0;
+    if (stage == PIPE_EXCHANGE && c->host.ranks)
+        co_mpi_half_begin(piece);
     if (stage < pipe_spread_stage(p))
         return piece->work ? pipe_across(c, piece, stage) : CO_OK;
+    if (stage == pipe_spread_stage(p) && piece->work)
+        co_mpi_half_end(p, piece);
     if (stage == pipe_spread_stage(p))
         return pipe_gathers(piece) ? pipe_spread(c, piece) : CO_OK;
     piece->request->moved += piece->n;

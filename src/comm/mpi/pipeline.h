@@ -12,7 +12,8 @@
  * tags, so that one may run ahead of another. An element is summed over the ranks of each host in
  * rank order, then over hosts, in the order of their first ranks, by groups: over the hosts of each
  * group of the first level, then over these groups, and so on. So its bits depend on the number of
- * hosts, and not on the size of pieces and messages.
+ * hosts, and not on the size of pieces and messages. Where hosts send in half precision, terms are
+ * rounded before each level, and the sum of more than two hosts once more at the end.
  */
 #ifndef CO_COMM_MPI_PIPELINE_H
 #define CO_COMM_MPI_PIPELINE_H
@@ -46,6 +47,9 @@ typedef struct mpi_piece {
     int n_transfer, arrived;            /* of them; the first ones have arrived */
     unsigned char *slice, *in;          /* owned, grown as needed */
     size_t slice_bytes, in_bytes;
+    unsigned char *half; /* owned, grown as needed: `work` as it is sent, in half precision */
+    size_t half_bytes;
+    float *rest; /* what roundings of `work` have lost; NULL: not wanted */
 } mpi_piece;
 
 /* This rank's group on one level: hosts first, first + stride, ..., of which it is number `me`. */
@@ -59,11 +63,13 @@ typedef struct mpi_pipe {
     mpi_communicator across;
     int levels; /* 0: no slice */
     mpi_group group[CO_LEVELS_MAX];
-    int hosts, part; /* of those; this host's part of a half's slice, of as many */
-    int slices;      /* ranks per host if all hosts have equally many, else 1 */
-    bool equal;      /* they have */
-    int *index;      /* owned; (ranks): which slice of a half is whose */
-    int *at;         /* (2, ranks), after it: room for offsets and lengths */
+    int hosts, me; /* of those; this one's number */
+    int part;      /* this host's part of a half's slice, of as many */
+    int slices;    /* ranks per host if all hosts have equally many, else 1 */
+    size_t slice;  /* which of them is this rank's */
+    bool equal;    /* they have */
+    int *index;    /* owned; (ranks): which slice of a half is whose */
+    int *at;       /* (2, ranks), after it: room for offsets and lengths */
     /* The next piece to enter each stage, and to leave the last; piece i is *order[i %
        MPI_PIPE_PIECES]. */
     uint64_t next[MPI_PIPE_STAGES + 1];
@@ -77,6 +83,21 @@ static inline size_t co_mpi_piece_esize(const mpi_piece *piece)
 {
     return co_dtype_size(piece->request->link.base.args.dtype);
 }
+
+static inline const co_wire *co_mpi_piece_wire(const mpi_piece *piece)
+{
+    return piece->request->link.base.args.wire;
+}
+
+/* half.c: half precision between hosts. */
+/* All that this rank brings to a sum has gone into that of its host. */
+void co_mpi_half_begin(const mpi_piece *piece);
+/* Round what this rank has when a level begins, into piece->half. */
+co_status co_mpi_half_round(const mpi_pipe *pipe, mpi_piece *piece, int level);
+/* Sum what a level has brought, of every host of the group, where it is: piece->in. */
+void co_mpi_half_add(const mpi_pipe *pipe, mpi_piece *piece, int level);
+/* piece->work is what all hosts have. */
+void co_mpi_half_end(const mpi_pipe *pipe, const mpi_piece *piece);
 
 /* sum_over_hosts.c: sums piece->work over hosts. */
 /* Find this rank's groups, and make room for what is in flight. */

@@ -25,18 +25,18 @@ static int sum_parts(const mpi_pipe *pipe, int level)
 
 co_status co_mpi_across_open(mpi_pipe *pipe)
 {
-    int me, most, stride = 1;
+    int most, stride = 1;
     co_levels levels;
 
     CO_TRY(co_mpi_test_number(&most, ACROSS_ENV, 2));
     co_mpi->comm_size(pipe->across, &pipe->hosts);
-    co_mpi->comm_rank(pipe->across, &me);
+    co_mpi->comm_rank(pipe->across, &pipe->me);
     co_levels_find(&levels, pipe->hosts, most);
     pipe->levels = levels.n;
     for (int k = 0; k < levels.n; stride *= levels.factor[k++]) {
-        const int i = me / stride % levels.factor[k];
+        const int i = pipe->me / stride % levels.factor[k];
 
-        pipe->group[k] = (mpi_group){me - i * stride, stride, levels.factor[k], i};
+        pipe->group[k] = (mpi_group){pipe->me - i * stride, stride, levels.factor[k], i};
         pipe->part += i * sum_parts(pipe, k);
     }
     for (int i = 0; i < MPI_PIPE_PIECES; i++) {
@@ -69,11 +69,26 @@ static mpi_range sum_range(const mpi_pipe *pipe, const mpi_piece *piece, int lev
     return (mpi_range){whole.begin + from, whole.n - from < each ? whole.n - from : each};
 }
 
+/* Type of what is sent. */
+static co_dtype sum_dtype(const mpi_piece *piece)
+{
+    const co_wire *wire = co_mpi_piece_wire(piece);
+
+    return wire ? wire->dtype : piece->request->link.base.args.dtype;
+}
+
+static size_t sum_esize(const mpi_piece *piece)
+{
+    return co_dtype_size(sum_dtype(piece));
+}
+
+/* Two hosts send as many bytes either way; at once, a sum in half precision is rounded once. */
 void co_mpi_across_lay_out(const mpi_pipe *pipe, mpi_piece *piece)
 {
-    const size_t bytes = piece->n_work * co_mpi_piece_esize(piece);
+    const size_t bytes = piece->n_work * sum_esize(piece);
 
-    piece->small = !piece->each && bytes * (size_t)pipe->group[0].n <= ACROSS_SMALL;
+    piece->small = !piece->each && (bytes * (size_t)pipe->group[0].n <= ACROSS_SMALL ||
+                                    (co_mpi_piece_wire(piece) && pipe->hosts <= 2));
     piece->range[0] = (mpi_range){0, piece->n_work};
     for (int k = 0; k < pipe->levels; k++)
         piece->range[k + 1] = sum_range(pipe, piece, k, pipe->group[k].me);
@@ -83,7 +98,7 @@ void co_mpi_across_lay_out(const mpi_pipe *pipe, mpi_piece *piece)
 
 static mpi_type sum_type(const mpi_piece *piece)
 {
-    return co_mpi_type(piece->request->link.base.args.dtype);
+    return co_mpi_type(sum_dtype(piece));
 }
 
 /* Levels and directions have tags of their own. Nothing is sent where there are no elements. */
@@ -113,13 +128,17 @@ static co_status sum_send(const mpi_pipe *pipe, mpi_piece *piece, const void *da
 
 static const unsigned char *sum_data(const mpi_piece *piece, int level, mpi_range r)
 {
-    return (level == 0 ? piece->from : piece->work) + r.begin * co_mpi_piece_esize(piece);
+    const unsigned char *data = co_mpi_piece_wire(piece) ? piece->half
+                                : level == 0             ? piece->from
+                                                         : piece->work;
+
+    return data + r.begin * sum_esize(piece);
 }
 
 /* Data from member i: of the part that this rank sums. */
 static unsigned char *sum_in(const mpi_piece *piece, int level, int i)
 {
-    return piece->in + (size_t)i * piece->range[level + 1].n * co_mpi_piece_esize(piece);
+    return piece->in + (size_t)i * piece->range[level + 1].n * sum_esize(piece);
 }
 
 /* All receives, then all sends, each host beginning with the next one. */
@@ -129,8 +148,7 @@ static co_status sum_exchange(mpi_pipe *pipe, mpi_piece *piece, int level)
     const size_t mine = piece->range[level + 1].n;
     const int tag = 2 * level;
 
-    CO_TRY(
-        co_mpi_grow(&piece->in, &piece->in_bytes, mine * (size_t)g->n * co_mpi_piece_esize(piece)));
+    CO_TRY(co_mpi_grow(&piece->in, &piece->in_bytes, mine * (size_t)g->n * sum_esize(piece)));
     for (int k = 1; k < g->n; k++) {
         const int i = (g->me + g->n - k) % g->n;
 
@@ -149,7 +167,8 @@ co_status co_mpi_across_gather(mpi_pipe *pipe, mpi_piece *piece, int level)
 {
     const mpi_group *g = &pipe->group[level];
     const mpi_range mine = piece->range[level + 1];
-    const size_t esize = co_mpi_piece_esize(piece);
+    unsigned char *data = co_mpi_piece_wire(piece) ? piece->half : piece->work;
+    const size_t esize = sum_esize(piece);
     const int tag = 2 * level + 1;
 
     if (piece->small)
@@ -158,11 +177,11 @@ co_status co_mpi_across_gather(mpi_pipe *pipe, mpi_piece *piece, int level)
         const int i = (g->me + g->n - k) % g->n;
         const mpi_range r = sum_range(pipe, piece, level, i);
 
-        CO_TRY(sum_receive(pipe, piece, piece->work + r.begin * esize, r.n, level, i, tag));
+        CO_TRY(sum_receive(pipe, piece, data + r.begin * esize, r.n, level, i, tag));
     }
     for (int k = 1; k < g->n; k++)
-        CO_TRY(sum_send(pipe, piece, piece->work + mine.begin * esize, mine.n, level,
-                        (g->me + k) % g->n, tag));
+        CO_TRY(sum_send(pipe, piece, data + mine.begin * esize, mine.n, level, (g->me + k) % g->n,
+                        tag));
     return CO_OK;
 }
 
@@ -193,8 +212,12 @@ co_status co_mpi_across_exchange(mpi_pipe *pipe, mpi_piece *piece, int level, in
     const co_coll_args *a = &piece->request->link.base.args;
     mpi_range r;
 
-    if (level > 0)
+    if (level > 0 && co_mpi_piece_wire(piece))
+        co_mpi_half_add(pipe, piece, level - 1);
+    else if (level > 0)
         sum_add(pipe, piece, level - 1);
+    if (co_mpi_piece_wire(piece))
+        CO_TRY(co_mpi_half_round(pipe, piece, level));
     if (level < pipe->levels)
         return sum_exchange(pipe, piece, level);
     r = piece->range[level];
