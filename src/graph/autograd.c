@@ -88,6 +88,23 @@ static bool autograd_is_shared(const co_graph *graph, int node)
     return false;
 }
 
+/* The call that made a call's first input, if this one may compute its gradient through the op that
+   is fused there; NULL: none. Where blocks are recomputed, both are in one. */
+static co_call *autograd_find_chained(const co_plan *plan, const co_call *call)
+{
+    const co_graph *graph = plan->graph;
+    const int in = graph->node[call->node].in[0], producer = graph->var[in].producer;
+    co_call *maker = producer < 0 ? NULL : &plan->node_call[producer]->call;
+
+    if (!maker || !call->kernel->chains || !call->grad_in[0] || maker->kernel != call->kernel ||
+        !maker->fused[0] || maker->out[0] != call->in[0] ||
+        !plan_reads_alone(graph, (int)call->node, in))
+        return NULL;
+    return plan->options.recompute && graph->node[producer].block != graph->node[call->node].block
+               ? NULL
+               : maker;
+}
+
 /* The nodes of one call, of which `last` has the outputs. */
 static co_status autograd_call(autograd_sum *grad, co_plan *plan, int last)
 {
@@ -123,8 +140,11 @@ static co_status autograd_call(autograd_sum *grad, co_plan *plan, int last)
             return CO_E_NOMEM;
         call->grad_in[i] = &part[i]->tensor;
     }
+    call->chained = autograd_find_chained(plan, call);
     if (call->kernel->plan_backward)
         CO_TRY(call->kernel->plan_backward(call));
+    if (call->chained)
+        call->chained->grad_chained = true;
     CO_TRY(plan_add_step(plan, pc, true, node->range_end));
     plan->step[plan->n_step - 1].adds = autograd_is_shared(plan->graph, (int)call->node);
     for (int i = 0; i < call->n_in; i++) {

@@ -12,8 +12,7 @@
 
 #include "graph/plan_internal.h"
 
-/* Whether a node is the only one that reads a tensor. */
-static bool fuse_reads_alone(const co_graph *graph, int node, int var)
+bool plan_reads_alone(const co_graph *graph, int node, int var)
 {
     int readers = 0, here = 0;
 
@@ -70,7 +69,7 @@ void plan_offer_fusion(co_call *call, const co_plan *plan)
 
         if (call->op->n_out != 1 || at == graph->n_node || !fuse_may_take(graph->node[at].op) ||
             graph->node[at].op->precision != CO_PRECISION_FOLLOW ||
-            !fuse_reads_alone(graph, at, graph->node[at - 1].out[0]))
+            !plan_reads_alone(graph, at, graph->node[at - 1].out[0]))
             return;
         if (graph->node[at].op->is_sum) {
             plan_tensor *other = plan->value[fuse_find_other(graph, at)];

@@ -163,6 +163,8 @@ void plan_offer_fusion(co_call *call, const co_plan *plan);
 void plan_limit_fusion(const co_plan *plan, plan_call *pc, const co_kernel *kernel);
 /* Let the call be that of the nodes it does, and its output their last one's. */
 void plan_settle_fusion(co_plan *plan, plan_call *pc);
+/* Whether a node is the only one that reads a tensor of the graph. */
+bool plan_reads_alone(const co_graph *graph, int node, int var);
 /* How many inputs the fused ops bring. */
 int plan_count_added(const co_call *call);
 /* The var that is input i of a node's call. */

@@ -71,6 +71,7 @@ const co_op co_op_gelu = {
     .n_out = 1,
     .saves = CO_SAVES_IN,
     .grad_in = 1,
+    .pointwise = true,
     .shape = rules_shape_same,
     .work = gelu_work,
     .write_onnx = gelu_onnx,

@@ -158,22 +158,65 @@ static void check_network(co_device *device, const ops_case *c, const harness_mo
     harness_destroy(n.h);
 }
 
-static void check_case(co_device *device, const ops_case *c, const ops_way *way, bool half)
+#define half_training                                                                              \
+    {                                                                                              \
+        .training = true, .precision = {.low = CO_BF16, .everything = true, .norm_params = true }  \
+    }
+
+static void end_with_loss(ops_case *c, char *net, size_t size, const ops_way *way)
 {
-    static const harness_mode modes[] = {
-        {.training = false},
-        {.training = true},
-        {.training = true, .precision = {.low = CO_BF16, .everything = true, .norm_params = true}}};
+    if (!way->loss || strstr(c->net, "loss") || strstr(c->net, "cross_entropy"))
+        return;
+    snprintf(net, size, "%s; %s", c->net, way->loss);
+    c->net = net;
+}
+
+void ops_check_case(co_device *device, const ops_case *c, const ops_way *way, bool half)
+{
+    static const harness_mode modes[] = {{.training = false}, {.training = true}, half_training};
     ops_case used = *c;
     char net[512];
 
-    if (way->loss && !strstr(c->net, "loss") && !strstr(c->net, "cross_entropy")) {
-        snprintf(net, sizeof(net), "%s; %s", c->net, way->loss);
-        used.net = net;
-    }
+    end_with_loss(&used, net, sizeof(net), way);
     for (size_t m = 0; m < sizeof(modes) / sizeof(modes[0]); m++)
         if (modes[m].precision.low == CO_F32 || half)
             check_network(device, &used, &modes[m], way);
+}
+
+static void add_step(char *out, size_t size, const co_plan_step *step)
+{
+    const co_call *call = step->call;
+    size_t n = strlen(out);
+
+    n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : "", call->op->name);
+    for (int i = 0; call->fused[i] && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "+%s", call->fused[i]->name);
+    if (step->gradient && call->chained && n < size)
+        (void)snprintf(out + n, size - n, "<%s", call->chained->fused[0]->name);
+}
+
+void ops_write_steps(char *out, size_t size, co_device *device, const ops_case *c,
+                     const ops_way *way)
+{
+    static const harness_mode mode = half_training;
+    ops_case used = *c;
+    network n = {.mode = &mode, .way = way, .name = c->name};
+    char net[512];
+
+    end_with_loss(&used, net, sizeof(net), way);
+    n.h = cases_create(&used);
+    open_network(&n, device);
+    *out = '\0';
+    for (int s = 0; s < co_plan_step_count(n.plan); s++) {
+        co_plan_step step;
+
+        co_plan_step_at(&step, n.plan, s);
+        if (strcmp(step.call->op->name, "cast") != 0)
+            add_step(out, size, &step);
+    }
+    co_plan_destroy(n.plan);
+    co_store_destroy(n.store);
+    harness_destroy(n.h);
 }
 
 static bool is_named(const ops_case *c, const char *const *words)
@@ -192,7 +235,7 @@ int ops_check_table(co_device *device, const ops_way *way)
         for (const ops_case *c = *part; c->name; c++) {
             if (way->with && !is_named(c, way->with))
                 continue;
-            check_case(device, c, way, (c - *part) % 4 == 0);
+            ops_check_case(device, c, way, (c - *part) % 4 == 0);
             n++;
         }
     return n;

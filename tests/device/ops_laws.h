@@ -4,6 +4,8 @@
 
 #include <cohort/ext/kernel.h>
 
+#include "ops/cases.h"
+
 typedef struct ops_way {
     const co_backend *const *backends; /* of the device, with kernels for the test ops in use */
     const char *loss;                  /* ends networks without a loss; NULL: the harness's */
@@ -15,5 +17,11 @@ typedef struct ops_way {
 /* Every case: outputs, losses, gradients added up over two passes, and running statistics, in
    evaluation, in training, and of some cases with tensors of 16 bits. Returns how many. */
 int ops_check_table(co_device *device, const ops_way *way);
+/* One of them, or of a test's own; `half`: with tensors of 16 bits, too. */
+void ops_check_case(co_device *device, const ops_case *c, const ops_way *way, bool half);
+/* The steps of its training with tensors of 16 bits, but for casts: "linear+gelu" where
+   an op is fused, "linear<gelu" where the gradient goes through one that the call before has. */
+void ops_write_steps(char *out, size_t size, co_device *device, const ops_case *c,
+                     const ops_way *way);
 
 #endif

@@ -64,13 +64,18 @@ static const co_kernel *const source_kernels[] = {&source_kernel, NULL};
 static const co_backend source_backend = {
     .name = "test", .kernels = source_kernels, .device = "cuda"};
 
+static ops_way way_of(const co_backend *const *backends, const char *const *with)
+{
+    return (ops_way){.backends = backends,
+                     .loss = "mse_loss",
+                     .with = with,
+                     .tolerance = TOLERANCE,
+                     .half_tolerance = HALF_TOLERANCE};
+}
+
 static int check_table(const co_backend *const *backends, const char *const *with)
 {
-    const ops_way way = {.backends = backends,
-                         .loss = "mse_loss",
-                         .with = with,
-                         .tolerance = TOLERANCE,
-                         .half_tolerance = HALF_TOLERANCE};
+    const ops_way way = way_of(backends, with);
     co_device *device = open_gpu();
     const int n = ops_check_table(device, &way);
 
@@ -106,11 +111,66 @@ static void ops_without_libraries_agree_with_reference(void **state)
     assert_true(check_table(backends, with) > 5);
 }
 
+/* In 16 bits: with its gradient in the next product, without where another layer reads the result,
+   and not at all where the library cannot. */
+static void ops_of_linear_with_gelu_agree_with_reference(void **state)
+{
+    static const struct {
+        ops_case c;
+        const char *steps;
+    } cases[] = {
+        {{"gelu in products",
+          6,
+          {1, {8}},
+          "linear {out: 24}; gelu {approximate: tanh};"
+          "linear {out: 16, bias: false}; gelu {approximate: tanh}; linear {out: 5}",
+          false},
+         "source linear+gelu linear+gelu linear mse_loss "
+         "mse_loss linear<gelu linear+gelu<gelu linear+gelu source"},
+        {{"gelu read twice",
+          6,
+          {1, {8}},
+          "linear {out: 16}; gelu {approximate: tanh}; keep;"
+          "linear {out: 16}; add",
+          false},
+         "source linear+gelu linear add mse_loss mse_loss add linear add linear+gelu source"},
+        {{"gelu of odd rows",
+          6,
+          {1, {8}},
+          "linear {out: 12}; gelu {approximate: tanh};"
+          "linear {out: 8}",
+          false},
+         "source linear gelu linear mse_loss mse_loss linear gelu linear source"},
+        {{"gelu by erf",
+          6,
+          {1, {8}},
+          "linear {out: 16}; gelu {approximate: none};"
+          "linear {out: 8}",
+          false},
+         "source linear gelu linear mse_loss mse_loss linear gelu linear source"},
+    };
+    static const co_backend *const backends[] = {&co_backend_cuda, &source_backend, NULL};
+    const ops_way way = way_of(backends, NULL);
+    co_device *device = open_gpu();
+    char steps[256], library[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ops_check_case(device, &cases[i].c, &way, true);
+        if (!standin || co_cuda_blas(library, sizeof(library)) != CO_OK)
+            continue; /* the library may be another, or none */
+        ops_write_steps(steps, sizeof(steps), device, &cases[i].c, &way);
+        assert_string_equal(steps, cases[i].steps);
+    }
+    co_cuda_close(device);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ops_on_a_gpu_agree_with_reference),
         cmocka_unit_test(ops_without_libraries_agree_with_reference),
+        cmocka_unit_test(ops_of_linear_with_gelu_agree_with_reference),
     };
 
     open_gpu_begin(argc, argv);

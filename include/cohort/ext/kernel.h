@@ -86,6 +86,12 @@ typedef struct co_call {
     co_tensor *grad_out[CO_OP_MAX_OUT]; /* a loss has none: its gradient is co_run_grad_scale */
     co_tensor *grad_out_extra; /* NULL, or a second part of grad_out[0]; only with adds_gradients */
     bool adds_gradients;       /* set by plan: backward adds grad_out_extra to grad_out[0] itself */
+    /** In backward: the call that made in[0], of a kernel that `chains`, with an op fused;
+     * grad_in[0] becomes the gradient of that op's input, from what that call has in its workspace.
+     * There `grad_chained` is then true: grad_out[0] is that gradient. plan_backward may set NULL.
+     */
+    struct co_call *chained;
+    bool grad_chained;
     co_tensor param[CO_OP_MAX_PARAM];      /* plain, in the flat store; buffers too */
     co_tensor grad_param[CO_OP_MAX_PARAM]; /* plain, in the flat store; data NULL for buffers */
     size_t workspace_bytes;                /* set by plan: kept from forward to backward */
@@ -148,6 +154,9 @@ struct co_kernel {
     size_t self_size;
     /** Whether this kernel can run the node; *why is static. NULL: always. */
     bool (*supports)(const co_call *call, const char **why);
+    /** Its backward computes gradients through an op that another call of this kernel has fused,
+     *  where it is the only one that reads the result (co_call.chained). */
+    bool chains;
     /** Whether it performs call->fused as well; the layouts of all in[] are known, and may be of
      * any backend. Called again with one op fewer until none is left. NULL: never. */
     bool (*fuses)(const co_call *call);

@@ -78,6 +78,7 @@
     X(pointwise, pointwise_dropout)                                                                \
     X(pointwise, pointwise_dropout_spans)                                                          \
     X(pointwise, pointwise_convert)                                                                \
+    X(pointwise, pointwise_gelu_half_backward)                                                     \
     X(pool, pool_max)                                                                              \
     X(pool, pool_max_backward)                                                                     \
     X(pool, pool_mean)                                                                             \

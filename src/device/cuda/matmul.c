@@ -15,6 +15,7 @@
 #define MATMUL_LIBRARY   "cublasLt"
 #define MATMUL_MISSING   "cuBLASLt is missing"
 #define MATMUL_WORKSPACE ((size_t)32 << 20) /* of an algorithm, at most */
+#define MATMUL_KEPT      8                  /* of which rows of what GELU keeps are multiples */
 
 #define MATMUL_FUNCTIONS(X)                                                                        \
     X(cublasLtGetVersion)                                                                          \
@@ -50,7 +51,7 @@ struct cuda_matmul {
     cublasLtMatrixLayout_t a, b, d; /* as the library sees them: a is our b */
     cublasLtMatmulAlgo_t algo;
     size_t workspace;
-    bool bias;
+    bool bias, keeps;
 };
 
 static co_status matmul_fail(const cuda_blas *blas, cublasStatus_t result, const char *what)
@@ -130,11 +131,42 @@ static cublasStatus_t matmul_set(const cuda_matmul *m, cublasLtMatmulDescAttribu
     return m->device->blas->call.cublasLtMatmulDescSetAttribute(m->desc, attribute, value, size);
 }
 
+static cublasLtEpilogue_t matmul_epilogue(const cuda_matmul_shape *s)
+{
+    switch (s->gelu) {
+    case CUDA_MATMUL_GELU:
+        return s->bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    case CUDA_MATMUL_GELU_KEEP:
+        return s->bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case CUDA_MATMUL_GELU_GRADIENT:
+        return CUBLASLT_EPILOGUE_DGELU;
+    case CUDA_MATMUL_NO_GELU:
+    default:
+        return s->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    }
+}
+
+static cublasStatus_t matmul_describe_epilogue(const cuda_matmul *m, const cuda_matmul_shape *s)
+{
+    const cublasLtEpilogue_t epilogue = matmul_epilogue(s);
+    const uintptr_t some = CO_DEVICE_ALIGN; /* how both will be aligned */
+    const int64_t row = s->n;
+    cublasStatus_t result = CUBLAS_STATUS_SUCCESS;
+
+    if (epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+        result = matmul_set(m, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue));
+    if (result == CUBLAS_STATUS_SUCCESS && m->bias)
+        result = matmul_set(m, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &some, sizeof(some));
+    if (result == CUBLAS_STATUS_SUCCESS && m->keeps)
+        result = matmul_set(m, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &some, sizeof(some));
+    if (result == CUBLAS_STATUS_SUCCESS && m->keeps)
+        result = matmul_set(m, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &row, sizeof(row));
+    return result;
+}
+
 static cublasStatus_t matmul_describe_product(cuda_matmul *m, const cuda_matmul_shape *s)
 {
     const cublasOperation_t swap = CUBLAS_OP_T;
-    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    const uintptr_t some = CO_DEVICE_ALIGN; /* how bias will be aligned */
     const bool tf32 = s->in == CO_F32 && (s->tf32 || m->device->tf32);
     cublasStatus_t result = m->device->blas->call.cublasLtMatmulDescCreate(
         &m->desc, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F);
@@ -143,11 +175,7 @@ static cublasStatus_t matmul_describe_product(cuda_matmul *m, const cuda_matmul_
         result = matmul_set(m, CUBLASLT_MATMUL_DESC_TRANSA, &swap, sizeof(swap));
     if (result == CUBLAS_STATUS_SUCCESS && s->a_transposed)
         result = matmul_set(m, CUBLASLT_MATMUL_DESC_TRANSB, &swap, sizeof(swap));
-    if (result == CUBLAS_STATUS_SUCCESS && s->bias)
-        result = matmul_set(m, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue));
-    if (result == CUBLAS_STATUS_SUCCESS && s->bias)
-        result = matmul_set(m, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &some, sizeof(some));
-    return result;
+    return result == CUBLAS_STATUS_SUCCESS ? matmul_describe_epilogue(m, s) : result;
 }
 
 /* A row-major (rows, cols). */
@@ -244,12 +272,17 @@ co_status cuda_matmul_create(cuda_matmul **out, co_device *base, const cuda_matm
 
     if (!device->blas)
         return co_fail(CO_E_UNSUPPORTED, "cuda: " MATMUL_MISSING);
+    if (shape->gelu != CUDA_MATMUL_NO_GELU && (shape->out == CO_F32 || shape->n % MATMUL_KEPT))
+        return co_fail(CO_E_UNSUPPORTED,
+                       "cuda: cuBLASLt's GELU is used in 16 bits, for rows of a multiple of %d",
+                       MATMUL_KEPT);
     CO_TRY(cuda_enter(device));
     m = co_calloc(1, sizeof(*m));
     if (!m)
         return CO_E_NOMEM;
     m->device = device;
     m->bias = shape->bias;
+    m->keeps = shape->gelu == CUDA_MATMUL_GELU_KEEP || shape->gelu == CUDA_MATMUL_GELU_GRADIENT;
     st = matmul_plan(m, shape);
     if (st != CO_OK) {
         cuda_matmul_destroy(m);
@@ -302,6 +335,9 @@ co_status cuda_matmul_run(const cuda_matmul *m, co_queue *queue, const cuda_matm
     CO_TRY(cuda_enter(m->device));
     if (m->bias)
         result = matmul_set(m, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &o->bias, sizeof(o->bias));
+    if (result == CUBLAS_STATUS_SUCCESS && m->keeps)
+        result =
+            matmul_set(m, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &o->kept, sizeof(o->kept));
     if (result == CUBLAS_STATUS_SUCCESS)
         result = blas->call.cublasLtMatmul(
             blas->handle, m->desc, &one, o->b, m->a, o->a, m->b, &beta, o->d, m->d, o->d, m->d,

@@ -169,13 +169,33 @@ KERNEL(pointwise_dropout_spans, cuda_dropout)
 
 /* ---- 16 bits ---- */
 
+static inline float pointwise_widen(uint16_t x, bool f16)
+{
+    return f16 ? half_widen_f16(x) : half_widen_bf16(x);
+}
+
+static inline uint16_t pointwise_narrow(float x, bool f16)
+{
+    return f16 ? half_round_f16(x) : half_round_bf16(x);
+}
+
 KERNEL(pointwise_convert, cuda_convert)
 {
     EACH(i, arg.n)
     {
         if (arg.half)
-            arg.out[i] = arg.f16 ? half_widen_f16(arg.half[i]) : half_widen_bf16(arg.half[i]);
+            arg.out[i] = pointwise_widen(arg.half[i], arg.f16);
         else
-            arg.narrow[i] = arg.f16 ? half_round_f16(arg.x[i]) : half_round_bf16(arg.x[i]);
+            arg.narrow[i] = pointwise_narrow(arg.x[i], arg.f16);
+    }
+}
+
+KERNEL(pointwise_gelu_half_backward, cuda_gelu)
+{
+    EACH(i, arg.n)
+    {
+        const float slope = pointwise_gelu_slope(pointwise_widen(arg.x[i], arg.f16), true);
+
+        arg.out[i] = pointwise_narrow(pointwise_widen(arg.dy[i], arg.f16) * slope, arg.f16);
     }
 }

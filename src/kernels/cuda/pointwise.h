@@ -28,6 +28,14 @@ typedef struct cuda_dropout {
     float scale;
 } cuda_dropout;
 
+/* Of 16 bits: the gradient of the form with tanh; `x` is its input. */
+typedef struct cuda_gelu {
+    uint16_t *out;          /* (n) */
+    const uint16_t *dy, *x; /* (n) */
+    size_t n;
+    bool f16; /* else BF16 */
+} cuda_gelu;
+
 /* One of `narrow` and `half` is not NULL: where 16 bits are written, or read. */
 typedef struct cuda_convert {
     float *out;

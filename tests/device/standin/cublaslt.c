@@ -3,6 +3,7 @@
  * the attributes that Cohort sets, and every other one is refused. Found as libcublasLt.so.13.
  */
 #include <cublasLt.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,8 @@ typedef struct product {
     cublasOperation_t a, b;
     cublasLtEpilogue_t epilogue;
     const void *bias;
+    void *kept; /* the auxiliary matrix */
+    int64_t kept_row;
 } product;
 
 typedef struct layout {
@@ -69,7 +72,10 @@ STANDIN_EXPORT cublasStatus_t CUBLASWINAPI cublasLtMatmulDescCreate(cublasLtMatm
         free(p);
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    *p = (product){compute, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, NULL};
+    *p = (product){.compute = compute,
+                   .a = CUBLAS_OP_N,
+                   .b = CUBLAS_OP_N,
+                   .epilogue = CUBLASLT_EPILOGUE_DEFAULT};
     *out = (cublasLtMatmulDesc_t)(void *)p;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -88,6 +94,24 @@ static cublasStatus_t set(void *to, size_t own, const void *value, size_t size)
     return CUBLAS_STATUS_SUCCESS;
 }
 
+static int is_gelu(cublasLtEpilogue_t epilogue)
+{
+    return epilogue == CUBLASLT_EPILOGUE_GELU || epilogue == CUBLASLT_EPILOGUE_GELU_BIAS ||
+           epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+}
+
+static int has_bias(cublasLtEpilogue_t epilogue)
+{
+    return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_BIAS ||
+           epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+}
+
+static int has_kept(cublasLtEpilogue_t epilogue)
+{
+    return epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
+           epilogue == CUBLASLT_EPILOGUE_DGELU;
+}
+
 STANDIN_EXPORT cublasStatus_t CUBLASWINAPI
 cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
                                const void *value, size_t size)
@@ -101,9 +125,14 @@ cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttr
         return set(&p->b, sizeof(p->b), value, size);
     case CUBLASLT_MATMUL_DESC_EPILOGUE:
         if (set(&p->epilogue, sizeof(p->epilogue), value, size) != CUBLAS_STATUS_SUCCESS ||
-            p->epilogue != CUBLASLT_EPILOGUE_BIAS)
+            !(p->epilogue == CUBLASLT_EPILOGUE_BIAS || is_gelu(p->epilogue) ||
+              p->epilogue == CUBLASLT_EPILOGUE_DGELU))
             return CUBLAS_STATUS_INVALID_VALUE;
         return CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+        return set(&p->kept, sizeof(p->kept), value, size);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+        return set(&p->kept_row, sizeof(p->kept_row), value, size);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
         return set(&p->bias, sizeof(p->bias), value, size);
     default:
@@ -187,6 +216,18 @@ static int is_product(const product *p, const layout *a, const layout *b, const 
            (p->compute == CUBLAS_COMPUTE_32F || a->type == CUDA_R_32F);
 }
 
+/* Pointers that go with the epilogue; the auxiliary matrix as the library's header wants it, and 16
+   bits where GELU is. */
+static int is_complete(const product *p, const layout *d)
+{
+    if (has_bias(p->epilogue) != (p->bias != NULL) || has_kept(p->epilogue) != (p->kept != NULL))
+        return 0;
+    if ((is_gelu(p->epilogue) || has_kept(p->epilogue)) && d->type == CUDA_R_32F)
+        return 0;
+    return !p->kept || (p->kept_row == (int64_t)d->rows && p->kept_row % 8 == 0 &&
+                        (uintptr_t)p->kept % 16 == 0);
+}
+
 STANDIN_EXPORT cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
     cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -197,7 +238,7 @@ STANDIN_EXPORT cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
 
     if (!handle || c != d || wanted != 1 || w->aligned != 4 || w->workspace < WORKSPACE ||
         w->reductions != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE ||
-        (p->epilogue == CUBLASLT_EPILOGUE_BIAS) != (p->bias != NULL) ||
+        !is_complete(p, (const layout *)(const void *)d) ||
         !is_product(p, (const layout *)(const void *)a, (const layout *)(const void *)b,
                     (const layout *)(const void *)d))
         return CUBLAS_STATUS_INVALID_VALUE;
@@ -261,8 +302,33 @@ static size_t place(const layout *l, cublasOperation_t op, uint64_t row, uint64_
     return op == CUBLAS_OP_N ? col * l->rows + row : row * l->rows + col;
 }
 
-static void multiply(const work *w, const float *a, const float *b, const void *bias, void *to)
+static float gelu_tanh(float x)
 {
+    return tanhf(0.7978845608F * (x + 0.044715F * x * x * x));
+}
+
+static float gelu_slope(float x)
+{
+    const float t = gelu_tanh(x);
+
+    return 0.5F * (1 + t) + 0.5F * x * (1 - t * t) * 0.7978845608F * (1 + 0.134145F * x * x);
+}
+
+/* What the epilogue makes of element `at`. */
+static float finish(const work *w, float sum, void *kept, size_t at)
+{
+    if (w->p.epilogue == CUBLASLT_EPILOGUE_DGELU)
+        return sum * gelu_slope(read_at(&w->d, kept, at));
+    if (kept)
+        write_at(&w->d, kept, at, sum);
+    return is_gelu(w->p.epilogue) ? 0.5F * sum * (1 + gelu_tanh(sum)) : sum;
+}
+
+static void multiply(const work *w, const float *a, const float *b, mock_memory *memory)
+{
+    const void *bias = w->p.bias ? mock_memory_reach(memory, w->p.bias) : NULL;
+    void *kept = w->p.kept ? mock_memory_reach(memory, w->p.kept) : NULL;
+    void *to = mock_memory_reach(memory, w->to);
     const uint64_t k = w->p.a == CUBLAS_OP_N ? w->a.cols : w->a.rows;
 
     for (uint64_t col = 0; col < w->d.cols; col++)
@@ -276,7 +342,7 @@ static void multiply(const work *w, const float *a, const float *b, const void *
                 sum += w->beta * read_at(&w->d, to, at);
             if (bias)
                 sum += read_at(&w->d, bias, row);
-            write_at(&w->d, to, at, sum);
+            write_at(&w->d, to, at, finish(w, sum, kept, at));
         }
 }
 
@@ -288,8 +354,7 @@ static co_status run(void *what, mock_memory *memory)
 
     memset(mock_memory_reach(memory, w->workspace), 0xa5, WORKSPACE);
     if (a && b)
-        multiply(w, a, b, w->p.bias ? mock_memory_reach(memory, w->p.bias) : NULL,
-                 mock_memory_reach(memory, w->to));
+        multiply(w, a, b, memory);
     free(a);
     free(b);
     return a && b ? CO_OK : CO_E_NOMEM;
@@ -313,7 +378,8 @@ STANDIN_EXPORT cublasStatus_t CUBLASWINAPI cublasLtMatmul(
 
     if (!handle || *(const float *)alpha != 1 || c != d || c_desc != d_desc ||
         algo->data[0] != ALGORITHM || !workspace || workspace_bytes < WORKSPACE ||
-        (w.beta != 0 && w.beta != 1) || (w.p.epilogue == CUBLASLT_EPILOGUE_BIAS && !w.p.bias))
+        (w.beta != 0 && w.beta != 1) || !is_complete(&w.p, &w.d) ||
+        (w.beta != 0 && w.p.epilogue != CUBLASLT_EPILOGUE_DEFAULT))
         return CUBLAS_STATUS_INVALID_VALUE;
     if (mock_enqueue((co_queue *)(void *)stream, run, &w, sizeof(w)) != CO_OK)
         return CUBLAS_STATUS_EXECUTION_FAILED;
