@@ -27,7 +27,7 @@ trap 'exit 130' INT TERM
 
 networks="mnist-net resnet9 resnet18"
 places="one two 1gbit-2 100mbit-2 1gbit 100mbit"
-strategies="sync local topk"
+strategies="sync local topk bf16"
 all=
 for network in $networks; do
     for place in $places; do
@@ -66,7 +66,7 @@ keys() # STRATEGY
     case $1 in
     sync) echo sync ;;
     local) echo '{name: local, period: 8}' ;;
-    topk) echo '{name: sync, compress: topk}' ;;
+    topk | bf16) echo "{name: sync, compress: $1}" ;;
     esac
 }
 
@@ -122,8 +122,8 @@ hosts_of() # PLACE
 
 # By sums over the hosts of the place: bandwidth by what 8 MiB take longer than 4, of which each host
 # sends 2 (H - 1) / H; latency by 1 KiB, which go in one exchange; a core's time by the same without
-# a rate. Of the latency that is measured, 2 ceil(log2 H) are those of the descriptors, one that of the
-# exchange, and a tenth that of each message. Nodes of less than a core share this machine.
+# a rate. Of the latency that is measured, one is that of the descriptors, one that of the exchange, and a
+# tenth that of each message. Nodes of less than a core share this machine.
 link() # PLACE: writes $work/PLACE.yaml
 {
     h=$(hosts_of "$1")
@@ -140,9 +140,7 @@ link() # PLACE: writes $work/PLACE.yaml
         -v c="$(seconds "$work/held" 8388608)" -v d="$(seconds "$work/free-$h" 4194304)" \
         -v e="$(seconds "$work/free-$h" 8388608)" -v name="$1" -v h="$h" -v cores="$(nproc)" 'BEGIN {
             sent = 4194304 * 2 * (h - 1) / h
-            for (reach = 1; reach < h; reach *= 2)
-                levels++
-            a /= 2 * levels + 1 + (h - 1) / 10
+            a /= 2 + 2 * (h - 1) / 10
             printf "name: namespaces, %s\nnodes: %d\ncores: %g\nlinks:\n  across:\n", name, h, cores / h - 0.001
             printf "    bandwidth: %.6g MB/s\n    latency: %.4g us\n", sent / (c - b), a
             printf "    cpu: %.4g s/GB\n    burst: 256 KiB\n", (e - d) / sent * 1e3 * cores / h }' \
@@ -172,7 +170,7 @@ predict() # NETWORK PLACE: one file with all strategies
     *) ranks=$(hosts_of "$2") ;;
     esac
     "$cohort" plan "$work/$1.yaml" --cluster "$work/$2.yaml" --json -n $ranks --steps 100 \
-        --strategies "$(keys sync), $(keys local), $(keys topk)" >"$work/$1-$2.json" ||
+        --strategies "$(keys sync), $(keys local), $(keys topk), $(keys bf16)" >"$work/$1-$2.json" ||
         fail "plan failed for $1 on $2"
 }
 
@@ -181,7 +179,7 @@ predicted() # NETWORK PLACE STRATEGY
     case $3 in
     sync) title=sync ;;
     local) title='local period=8' ;;
-    topk) title='sync compress=topk' ;;
+    topk | bf16) title="sync compress=$3" ;;
     esac
     sed -n "/\"strategy\": \"$title\"/,/step_ms/s/.*\"step_ms\": \([0-9.e+-]*\).*/\1/p" \
         "$work/$1-$2.json" | head -n 1

@@ -1,10 +1,9 @@
 /*
  * calls.c - the table of MPI's calls, of SMPI, with non-blocking operations as libraries of MPI
- * have them: SMPI's are all linear, of all ranks with all others, small reductions, too.
+ * have them.
  *
  * As Open MPI 4.1 (libnbc) does it: exchanges and gathers are linear, with all messages posted at
- * once; a reduction of less than 64 KiB goes up a binomial tree and down again. Each message costs
- * its sender the link's overhead.
+ * once. Each message costs its sender the link's overhead.
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -25,21 +24,12 @@
 
 co_mpi_module_fn cohort_mpi_module;
 
-/* What a reduction does next. */
-enum { TREE_UP, TREE_COMBINE, TREE_DOWN, TREE_SPREAD, TREE_END };
-
 /* An operation of one rank. */
 typedef struct calls_transfer {
     struct calls_transfer *next; /* in the rank's list */
     MPI_Request *request;        /* (room) owned */
     int n, room, first;          /* first: the first one that is not complete */
     bool forgotten;              /* nobody asks for it any more */
-    /* of a reduction: */
-    int phase, mask, tag, count, size, rank;
-    unsigned char *sum, *in; /* sum: the caller's; in: owned */
-    MPI_Comm comm;
-    MPI_Datatype type;
-    MPI_Op op;
 } calls_transfer;
 
 typedef struct calls_rank {
@@ -87,7 +77,6 @@ static calls_transfer *calls_single(int room)
     if (!t || !(t->request = calloc((size_t)room + 1, sizeof(*t->request))))
         abort();
     t->room = room;
-    t->phase = TREE_END;
     return t;
 }
 
@@ -111,7 +100,6 @@ static void calls_free(calls_transfer *t)
     if (*at)
         *at = t->next;
     free(t->request);
-    free(t->in);
     free(t);
 }
 
@@ -143,81 +131,19 @@ static void calls_receive(calls_transfer *t, void *data, int n, MPI_Datatype typ
     MPI_Irecv(data, n, type, from, tag, comm, &t->request[t->n++]);
 }
 
-/* ---- a reduction: up a binomial tree to rank 0, and down ---- */
-
-static void tree_next(calls_transfer *t)
-{
-    t->n = t->first = 0;
-    if (t->phase == TREE_COMBINE) {
-        MPI_Reduce_local(t->in, t->sum, t->count, t->type, t->op);
-        t->mask <<= 1;
-        t->phase = TREE_UP;
-    }
-    for (; t->phase == TREE_UP && t->mask < t->size; t->mask <<= 1) {
-        if (t->rank & t->mask) {
-            t->phase = TREE_DOWN;
-            calls_send(t, t->sum, t->count, t->type, t->rank - t->mask, t->tag, t->comm);
-            return;
-        }
-        if (t->rank + t->mask < t->size) {
-            t->phase = TREE_COMBINE;
-            calls_receive(t, t->in, t->count, t->type, t->rank + t->mask, t->tag, t->comm);
-            return;
-        }
-    }
-    if (t->phase == TREE_DOWN) {
-        t->phase = TREE_SPREAD;
-        calls_receive(t, t->sum, t->count, t->type, t->rank - t->mask, t->tag, t->comm);
-        return;
-    }
-    t->phase = TREE_END;
-    for (int mask = t->mask >> 1; mask; mask >>= 1)
-        if (t->rank + mask < t->size)
-            calls_send(t, t->sum, t->count, t->type, t->rank + mask, t->tag, t->comm);
-}
-
-static int calls_iallreduce(const void *in, void *out, int n, mpi_type type, mpi_operator op,
-                            mpi_communicator comm, mpi_transfer *transfer)
-{
-    calls_transfer *t = calls_new(32);
-    int bytes;
-
-    MPI_Type_size(TYPE(type), &bytes);
-    t->phase = TREE_UP;
-    t->mask = 1;
-    t->tag = calls_tag(COMM(comm));
-    t->count = n;
-    t->comm = COMM(comm);
-    t->type = TYPE(type);
-    t->op = OP(op);
-    MPI_Comm_rank(t->comm, &t->rank);
-    MPI_Comm_size(t->comm, &t->size);
-    t->sum = out;
-    if (!(t->in = malloc((size_t)n * (size_t)bytes + 1)))
-        abort();
-    memcpy(out, in, (size_t)n * (size_t)bytes);
-    tree_next(t);
-    *transfer = (mpi_transfer)t;
-    return MPI_SUCCESS;
-}
-
 /* ---- progress ---- */
 
 /* False: a message is under way. */
 static bool calls_advance(calls_transfer *t)
 {
-    for (;;) {
-        for (; t->first < t->n; t->first++) {
-            int there = 0;
+    for (; t->first < t->n; t->first++) {
+        int there = 0;
 
-            MPI_Test(&t->request[t->first], &there, MPI_STATUS_IGNORE);
-            if (!there)
-                return false;
-        }
-        if (t->phase == TREE_END)
-            return true;
-        tree_next(t);
+        MPI_Test(&t->request[t->first], &there, MPI_STATUS_IGNORE);
+        if (!there)
+            return false;
     }
+    return true;
 }
 
 void simulate_progress(void)
@@ -436,7 +362,6 @@ bool simulate_calls(co_mpi_calls *out)
     out->request_free = calls_request_free;
     out->isend = calls_isend;
     out->irecv = calls_irecv;
-    out->iallreduce = calls_iallreduce;
     out->ibcast = calls_ibcast;
     out->ireduce = calls_ireduce;
     out->igather = calls_igather;

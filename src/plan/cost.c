@@ -4,8 +4,9 @@
 #include <math.h>
 #include <stdbool.h>
 
-#define COST_SMALL 16384.0   /* bytes of a level up to which sum_over_hosts.c exchanges once */
-#define COST_PIECE 1048576.0 /* bytes that pipeline.h exchanges at a time */
+#define COST_SMALL      16384.0   /* bytes of a level up to which sum_over_hosts.c exchanges once */
+#define COST_PIECE      1048576.0 /* bytes that pipeline.h exchanges at a time */
+#define COST_DESCRIPTOR 96.0      /* bytes, with the complement */
 
 double co_cost_levels(double p)
 {
@@ -143,9 +144,16 @@ co_cost_exchange co_cost_gather_slices(const co_cost_link *link, const co_levels
     return x;
 }
 
-double co_cost_agree(const co_cost_link *link, double p)
+double co_cost_agree(const co_cost_link *link, const co_levels *levels)
 {
-    return 2 * co_cost_levels(p) * link->latency;
+    const co_cost_exchange x = cost_small_slices(link, levels, COST_DESCRIPTOR);
+
+    return x.busy + x.latency;
+}
+
+double co_cost_agree_inside(const co_cost_link *link, double p)
+{
+    return p <= 1 ? 0 : 2 * (link->latency + (p - 1) * link->overhead);
 }
 
 double co_cost_allgather(const co_cost_link *link, double bytes, double p)

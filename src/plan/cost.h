@@ -58,9 +58,11 @@ co_cost_exchange co_cost_half_slices(const co_cost_link *link, const co_levels *
 /* Its second half alone, in one piece: n bytes, of which each host has as many, to all hosts. */
 co_cost_exchange co_cost_gather_slices(const co_cost_link *link, const co_levels *levels,
                                        double bytes);
-/* Before it, descriptors are compared (src/comm/mpi/check.c) by a small non-blocking all-reduce, in
-   Open MPI up a binomial tree and down: 2 ceil(log2 p) alpha. */
-double co_cost_agree(const co_cost_link *link, double p);
+/* Before it, descriptors are compared (src/comm/mpi/agree.c): among hosts each sends its own to f -
+   1 others on a level, alpha + (f - 1) max(overhead, 96 bytes / beta); among the p ranks of a host
+   all to the first, and back: 2 (alpha + (p - 1) overhead). */
+double co_cost_agree(const co_cost_link *link, const co_levels *levels);
+double co_cost_agree_inside(const co_cost_link *link, double p);
 
 /* Every rank's n bytes to all others: alpha + (p - 1) (overhead + n / beta). */
 double co_cost_allgather(const co_cost_link *link, double bytes, double p);

@@ -58,13 +58,14 @@ static double exchange_seconds(const plan_layout *l, int algorithm, double bytes
     return x.busy + x.latency;
 }
 
-/* What each collective of Cohort's waits for first. Ranks of a node follow each other in the tree.
- */
+/* What each collective of Cohort's waits for first. */
 static double exchange_agree(const plan_layout *l)
 {
-    const co_cost_link link = co_cluster_across(l->cluster, l->nodes, false);
+    co_cost_link link[CO_LEVELS_MAX];
+    co_levels levels;
 
-    return co_cost_agree(&link, l->nodes) + co_cost_agree(&l->cluster->inside.cost, l->each);
+    exchange_levels(link, &levels, l);
+    return co_cost_agree(link, &levels) + co_cost_agree_inside(&l->cluster->inside.cost, l->each);
 }
 
 static int exchange_algorithm(const plan_layout *l, double bytes)

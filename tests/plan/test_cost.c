@@ -128,11 +128,21 @@ static void gathered_slices_go_once_over_each_level(void **state)
     CLOSE(x.latency, 2 * 10e-6);
 }
 
-static void descriptors_go_up_a_tree_and_down(void **state)
+static void descriptors_go_once_over_each_level(void **state)
+{
+    const co_levels one = {1, {1}}, many = {3, {16, 8, 8}};
+    const co_cost_link link[] = {cost_link, cost_link, cost_link};
+
+    (void)state;
+    CLOSE(co_cost_agree(link, &one), 0.0);
+    CLOSE(co_cost_agree(link, &many), 3 * 10e-6 + (15 + 7 + 7) * 1e-6);
+}
+
+static void descriptors_of_a_host_go_to_its_first_rank_and_back(void **state)
 {
     (void)state;
-    CLOSE(co_cost_agree(&cost_link, 1), 0.0);
-    CLOSE(co_cost_agree(&cost_link, 5), 6 * 10e-6);
+    CLOSE(co_cost_agree_inside(&cost_link, 1), 0.0);
+    CLOSE(co_cost_agree_inside(&cost_link, 4), 2 * (10e-6 + 3e-6));
 }
 
 static void allgather_sends_to_all_others(void **state)
@@ -213,7 +223,8 @@ int main(void)
         cmocka_unit_test(small_slices_are_exchanged_once),
         cmocka_unit_test(half_slices_send_half_and_two_hosts_at_once),
         cmocka_unit_test(gathered_slices_go_once_over_each_level),
-        cmocka_unit_test(descriptors_go_up_a_tree_and_down),
+        cmocka_unit_test(descriptors_go_once_over_each_level),
+        cmocka_unit_test(descriptors_of_a_host_go_to_its_first_rank_and_back),
         cmocka_unit_test(allgather_sends_to_all_others),
         cmocka_unit_test(shared_sum_memory_of_two_moves_half_twice),
         cmocka_unit_test(collective_of_one_rank_is_free),

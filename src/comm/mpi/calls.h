@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* Increment when this file changes: modules of other versions are not used. */
-#define CO_MPI_CALLS_VERSION 2
+#define CO_MPI_CALLS_VERSION 3
 /* The function that a module exports. */
 #define CO_MPI_MODULE_SYMBOL "cohort_mpi_module"
 
@@ -70,8 +70,6 @@ typedef struct co_mpi_calls {
     int (*bcast)(void *data, int n, mpi_type type, int root, mpi_communicator comm);
     int (*allreduce)(const void *in, void *out, int n, mpi_type type, mpi_operator op,
                      mpi_communicator comm);
-    int (*iallreduce)(const void *in, void *out, int n, mpi_type type, mpi_operator op,
-                      mpi_communicator comm, mpi_transfer *transfer);
     int (*ibcast)(void *data, int n, mpi_type type, int root, mpi_communicator comm,
                   mpi_transfer *transfer);
     int (*ireduce)(const void *in, void *out, int n, mpi_type type, mpi_operator op, int root,

@@ -1,6 +1,6 @@
 /*
  * check.c - compares the descriptors that ranks exchange, to check that all called the same
- * operation. Does not know how data is moved.
+ * operation. Does not know how they or data are moved.
  */
 #include <stdio.h>
 
@@ -52,7 +52,7 @@ static co_status check_fields(const mpi_comm *c, const mpi_request *r)
 
 static co_status check_header(const mpi_comm *c, const mpi_request *r)
 {
-    const co_coll_descriptor *sent = (const co_coll_descriptor *)r->mine;
+    const co_coll_descriptor *sent = &r->header;
     char a[CO_COMM_DESCRIBE_MAX], b[CO_COMM_DESCRIBE_MAX];
 
     if (sent->count == r->descriptor.count && sent->dtype_op == r->descriptor.dtype_op)
@@ -76,14 +76,19 @@ static co_status check_any(const mpi_comm *c, const mpi_request *r)
 
 co_status co_mpi_compare(bool *arrived, mpi_comm *c, mpi_request *r)
 {
-    int there = 1;
+    int there = 0;
 
-    if (!r->checked) {
-        CO_TRY(co_mpi_check(co_mpi->test(&r->check, &there), "a descriptor"));
-        if (there)
-            CO_TRY(check_any(c, r));
-        r->checked = there;
-    }
     *arrived = r->checked;
+    if (r->checked)
+        return CO_OK;
+    if (r->agree) {
+        CO_TRY(co_mpi_agree_advance(arrived, c, r));
+    } else {
+        CO_TRY(co_mpi_check(co_mpi->test(&r->check, &there), "a descriptor"));
+        *arrived = there;
+    }
+    if (*arrived)
+        CO_TRY(check_any(c, r));
+    r->checked = *arrived;
     return CO_OK;
 }

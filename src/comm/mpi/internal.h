@@ -57,11 +57,14 @@ typedef struct mpi_comm {
     struct mpi_progress_thread *progress_thread; /* owned; NULL: none */
 } mpi_comm;
 
+typedef struct mpi_agree mpi_agree;
+
 typedef struct mpi_request {
     co_comm_link link;
-    co_coll_descriptor descriptor;
-    mpi_transfer check, data; /* co_mpi->no_transfer: not in flight */
-    uint64_t mine[2 * CO_MPI_FIELDS], most[2 * CO_MPI_FIELDS];
+    co_coll_descriptor descriptor, header; /* header: of a message that arrives */
+    mpi_transfer check, data;              /* co_mpi->no_transfer: not in flight */
+    mpi_agree *agree;                      /* owned: what compares descriptors; NULL: nothing */
+    uint64_t most[2 * CO_MPI_FIELDS];      /* of the ranks that it knows of */
     bool checked, noted;
     uint64_t since_ns; /* of this rank's first unsuccessful poll */
     size_t moved;      /* elements done, out of co_mpi_elements */
@@ -98,6 +101,14 @@ co_status co_mpi_check(int code, const char *what);
 void co_mpi_describe_fields(uint64_t *out, const co_coll_descriptor *d);
 /* *arrived: descriptors have been compared, and are equal. */
 co_status co_mpi_compare(bool *arrived, mpi_comm *c, mpi_request *request);
+/* agree.c: for a communicator's pipe. Collective. */
+co_status co_mpi_agree_open(mpi_comm *c);
+void co_mpi_agree_close(struct mpi_pipe *pipe);
+/* Send a collective's descriptor; *done: request->most is that of all ranks. */
+co_status co_mpi_agree_begin(mpi_comm *c, mpi_request *request);
+co_status co_mpi_agree_advance(bool *done, mpi_comm *c, mpi_request *request);
+/* Compare those of collectives that wait for others. */
+co_status co_mpi_agree_ahead(mpi_comm *c);
 
 /* Advance all operations; completed ones go to c->finished. Call with the lock held. */
 co_status co_mpi_advance(mpi_comm *c);

@@ -196,16 +196,6 @@ static int module_allreduce(const void *in, void *out, int n, mpi_type type, mpi
     return MPI_Allreduce(in, out, n, TYPE(type), OP(op), COMM(comm));
 }
 
-static int module_iallreduce(const void *in, void *out, int n, mpi_type type, mpi_operator op,
-                             mpi_communicator comm, mpi_transfer *transfer)
-{
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int code = MPI_Iallreduce(in, out, n, TYPE(type), OP(op), COMM(comm), &request);
-
-    *transfer = ID(request);
-    return code;
-}
-
 static int module_ibcast(void *data, int n, mpi_type type, int root, mpi_communicator comm,
                          mpi_transfer *transfer)
 {
@@ -384,7 +374,6 @@ bool cohort_mpi_module(unsigned version, co_mpi_calls *out)
         .iprobe = module_iprobe,
         .bcast = module_bcast,
         .allreduce = module_allreduce,
-        .iallreduce = module_iallreduce,
         .ibcast = module_ibcast,
         .ireduce = module_ireduce,
         .iallgather = module_iallgather,

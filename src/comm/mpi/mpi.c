@@ -2,8 +2,8 @@
  * mpi.c - a communicator over MPI: creation, and operations in posting order. If all ranks are on
  * one host, one_host.c takes over.
  *
- * Each collective first compares descriptors with a small reduction, so that a mismatch is an error
- * and not undefined behaviour. Then collectives.c moves the data, or pipeline.c for all-reduces. A
+ * Each collective first compares descriptors (agree.c), so that a mismatch is an error and not
+ * undefined behaviour. Then collectives.c moves the data, or pipeline.c for all-reduces. A
  * message is a header, checked by the receiver, followed by its data.
  */
 #include <stdio.h>
@@ -33,11 +33,8 @@ co_status co_mpi_check(int code, const char *what)
 static co_status mpi_start_collective(mpi_comm *c, mpi_request *r)
 {
     r->descriptor = co_comm_descriptor(&r->link.base.args, c->sequence++);
-    co_mpi_describe_fields(r->mine, &r->descriptor);
     co_comm_queue_push(&c->collectives, &r->link);
-    return co_mpi_check(co_mpi->iallreduce(r->mine, r->most, 2 * CO_MPI_FIELDS, co_mpi->u64,
-                                           co_mpi->max, c->check, &r->check),
-                        "comparing descriptors");
+    return co_mpi_agree_begin(c, r);
 }
 
 static co_status mpi_start_message(mpi_comm *c, mpi_request *r)
@@ -53,7 +50,7 @@ static co_status mpi_start_message(mpi_comm *c, mpi_request *r)
                              CO_MPI_TAG_HEADER, c->data, &r->check);
     } else {
         co_comm_queue_push(&c->receives[args->peer], &r->link);
-        code = co_mpi->irecv(r->mine, CO_MPI_HEADER, co_mpi->u8, args->peer, CO_MPI_TAG_HEADER,
+        code = co_mpi->irecv(&r->header, CO_MPI_HEADER, co_mpi->u8, args->peer, CO_MPI_TAG_HEADER,
                              c->data, &r->check);
     }
     return co_mpi_check(code, "a message's header");
@@ -119,6 +116,7 @@ co_status co_mpi_advance(mpi_comm *c)
 {
     if (c->cause.status != CO_OK)
         return co_comm_cause_fail(&c->cause, c->world_rank);
+    CO_TRY(co_mpi_agree_ahead(c));
     CO_TRY(mpi_advance_queue(c, &c->collectives, NULL));
     for (int p = 0; c->pending && p < c->base.size; p++) {
         CO_TRY(mpi_advance_queue(c, &c->sends[p], &c->pending));

@@ -31,20 +31,10 @@ static int pipe_end_stage(const mpi_pipe *p)
 /* ---- creation ---- */
 
 /* Hosts are ordered by their first rank, the same on all ranks. */
-static co_status pipe_first_rank(int *first, const mpi_comm *c)
-{
-    int32_t rank = c->base.rank;
-
-    if (c->host.ranks)
-        CO_TRY(co_comm_bcast(c->host.ranks, &rank, 1, CO_I32, 0));
-    *first = rank;
-    return CO_OK;
-}
-
-static co_status pipe_open_across(mpi_pipe *p, const mpi_comm *c)
+static co_status pipe_open_across(mpi_pipe *p, mpi_comm *c)
 {
     const int local = c->host.ranks ? c->host.ranks->rank : 0;
-    int size[2], most[2], first;
+    int size[2], most[2];
 
     size[0] = c->host.ranks ? c->host.ranks->size : 1;
     size[1] = -size[0];
@@ -53,9 +43,9 @@ static co_status pipe_open_across(mpi_pipe *p, const mpi_comm *c)
     p->equal = most[0] == -most[1];
     p->slices = p->equal ? size[0] : 1;
     p->slice = p->equal ? (size_t)local : 0;
-    CO_TRY(pipe_first_rank(&first, c));
+    CO_TRY(co_mpi_agree_open(c));
     CO_TRY(co_mpi_check(
-        co_mpi->comm_split(c->check, local < p->slices ? local : -1, first, &p->across),
+        co_mpi->comm_split(c->check, local < p->slices ? local : -1, p->first, &p->across),
         "making a communicator"));
     return p->across == co_mpi->no_communicator ? CO_OK : co_mpi_across_open(p);
 }
@@ -124,6 +114,7 @@ void co_mpi_pipe_close(mpi_comm *c, bool alive)
         co_free(p->piece[i].in);
         co_free(p->piece[i].half);
     }
+    co_mpi_agree_close(p);
     co_free(p->index);
     if (p->across != co_mpi->no_communicator)
         co_mpi->comm_free(&p->across);

@@ -63,13 +63,17 @@ typedef struct mpi_pipe {
     mpi_communicator across;
     int levels; /* 0: no slice */
     mpi_group group[CO_LEVELS_MAX];
-    int hosts, me; /* of those; this one's number */
-    int part;      /* this host's part of a half's slice, of as many */
-    int slices;    /* ranks per host if all hosts have equally many, else 1 */
-    size_t slice;  /* which of them is this rank's */
-    bool equal;    /* they have */
-    int *index;    /* owned; (ranks): which slice of a half is whose */
-    int *at;       /* (2, ranks), after it: room for offsets and lengths */
+    int hosts, me;          /* of those; this one's number */
+    int part;               /* this host's part of a half's slice, of as many */
+    int slices;             /* ranks per host if all hosts have equally many, else 1 */
+    size_t slice;           /* which of them is this rank's */
+    bool equal;             /* they have */
+    int first;              /* rank of this host */
+    int n_member;           /* ranks of it, on that rank; else 0 */
+    int *member;            /* owned: which */
+    mpi_agree *spare_agree; /* owned: a list */
+    int *index;             /* owned; (ranks): which slice of a half is whose */
+    int *at;                /* (2, ranks), after it: room for offsets and lengths */
     /* The next piece to enter each stage, and to leave the last; piece i is *order[i %
        MPI_PIPE_PIECES]. */
     uint64_t next[MPI_PIPE_STAGES + 1];
