@@ -61,7 +61,7 @@ test-gpu: tests ## what runs on a GPU, and the kernels of GPUs
 	@$(call run,build,-L gpu)
 
 test-device: tests ## GPUs without one: the tests on the stand-in, and the same bits on 1, 2, 4 ranks, killed and resized
-	@$(call run,build,-R '^(device_|cli_device)' -LE slow)
+	@$(call run,build,-R '^(device_|cli_device)')
 	@LD_LIBRARY_PATH=build/tests/device/standin XDG_CACHE_HOME=/dev/null STANDIN_GPUS=2 scripts/exact.sh build device
 
 test-exact: all ## the same bits on any number of ranks, over shm and mpi: the whole table

@@ -43,6 +43,14 @@
     "log_every: 1\n"                                                                               \
     "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
 
+#define DEVICE_RESNET                                                                              \
+    "model: {name: resnet18, stem: cifar}\n"                                                       \
+    "data: {name: synthetic, shape: [3, 16, 16], classes: 10, samples: 24}\n"                      \
+    "batch: 8\n"                                                                                   \
+    "max_steps: 3\n"                                                                               \
+    "log_every: 1\n"                                                                               \
+    "optimizer: {name: sgd, lr: 1e-3, momentum: 0.9}\n"
+
 #define DEVICE_VIT                                                                                 \
     "model: {name: vit-s16, layers: 1, heads: 2, width: 8, patch: 4}\n"                            \
     "data: {name: synthetic, shape: [3, 8, 12], classes: 10, samples: 48}\n"                       \
@@ -58,7 +66,8 @@
     "optimizer: {name: adamw, lr: 1e-2}\n"
 
 /* Of losses, with other orders of addition. */
-#define DEVICE_TOLERANCE 1e-4
+#define DEVICE_TOLERANCE      1e-4
+#define DEVICE_HALF_TOLERANCE 3e-2
 
 static bool real; /* the machine's own GPU */
 
@@ -159,6 +168,7 @@ static inline int device_setup(void **state)
     program_write_text("text.yaml",
                        "model: {name: gpt2, layers: 1, heads: 2, width: 8}\n" DEVICE_TEXT);
     program_write_text("vit.yaml", DEVICE_VIT);
+    program_write_text("resnet.yaml", DEVICE_RESNET);
     program_write_text("good.yaml", DEVICE_CONFIG);
     program_write_text("small.yaml", DEVICE_SMALL);
     return 0;

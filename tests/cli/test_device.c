@@ -1,7 +1,7 @@
 /*
  * test_device.c - training on GPUs with the program: on the stand-in of tests/device, which shows
- * that the whole of it works, and nothing of speed. With the argument "gpu" on the machine's own
- * GPU, and skipped where there is none.
+ * that the whole of it works, and nothing of speed. With the argument "residual" a network of which
+ * the stand-in takes long; with "gpu" on the machine's own GPU, and skipped where there is none.
  */
 #include <signal.h>
 
@@ -27,6 +27,21 @@ static void device_training_agrees_with_cpu(void **state)
     check_trains_alike("good.yaml");
     check_trains_alike("good.yaml -s model=lenet5");
     check_trains_alike("good.yaml -s model=psgd-cnn -s data.shape=[1,32,32]");
+}
+
+/* In 16 bits as far apart as the same network in fp32 and in 16 bits on the CPU. */
+static void device_residual_network_agrees_with_cpu(void **state)
+{
+    (void)state;
+    device_need();
+    check_trains_alike("resnet.yaml");
+    program_assert_success(program_line("train resnet.yaml --quiet --run-dir cpu"));
+    check_used(device_run("STANDIN_GPUS=1",
+                          "train resnet.yaml -s device=cuda -s precision=bf16 --run-dir gpu"));
+    assert_true(fabs(device_figure("gpu", "train_loss") - device_figure("cpu", "train_loss")) <
+                DEVICE_HALF_TOLERANCE);
+    program_remove("cpu");
+    program_remove("gpu");
 }
 
 /* Sequences whose last is shorter than the others, and labels that do not count. */
@@ -266,6 +281,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest own[] = {
         cmocka_unit_test(device_training_agrees_with_cpu),
+        cmocka_unit_test(device_residual_network_agrees_with_cpu),
         cmocka_unit_test(device_transformers_agree_with_cpu),
         cmocka_unit_test(device_samples_in_its_memory_change_no_bit),
         cmocka_unit_test(device_graph_of_a_step_has_its_bits),
@@ -284,13 +300,21 @@ int main(int argc, char **argv)
         cmocka_unit_test(device_listing_names_kernel_and_missing_library),
         cmocka_unit_test(device_that_cannot_train_is_refused),
     };
+    const struct CMUnitTest residual[] = {
+        cmocka_unit_test(device_residual_network_agrees_with_cpu),
+    };
+    const char *part = argc > 3 ? argv[3] : "";
     int failed;
 
     if (argc < 2 || program_init(argv[1]) != 0)
         return 1;
-    real = argc > 3 && strcmp(argv[3], "gpu") == 0;
-    failed = real ? cmocka_run_group_tests(own, device_setup, NULL)
-                  : cmocka_run_group_tests(tests, device_setup, NULL);
+    real = strcmp(part, "gpu") == 0;
+    if (real)
+        failed = cmocka_run_group_tests(own, device_setup, NULL);
+    else if (strcmp(part, "residual") == 0)
+        failed = cmocka_run_group_tests(residual, device_setup, NULL);
+    else
+        failed = cmocka_run_group_tests(tests, device_setup, NULL);
     program_fini();
     return failed;
 }

@@ -158,9 +158,9 @@ static void check_network(co_device *device, const ops_case *c, const harness_mo
     harness_destroy(n.h);
 }
 
-#define half_training                                                                              \
+#define half_training(type)                                                                        \
     {                                                                                              \
-        .training = true, .precision = {.low = CO_BF16, .everything = true, .norm_params = true }  \
+        .training = true, .precision = {.low = type, .everything = true, .norm_params = true }     \
     }
 
 static void end_with_loss(ops_case *c, char *net, size_t size, const ops_way *way)
@@ -173,13 +173,15 @@ static void end_with_loss(ops_case *c, char *net, size_t size, const ops_way *wa
 
 void ops_check_case(co_device *device, const ops_case *c, const ops_way *way, bool half)
 {
-    static const harness_mode modes[] = {{.training = false}, {.training = true}, half_training};
+    static const harness_mode modes[] = {
+        {.training = false}, {.training = true}, half_training(CO_BF16), half_training(CO_F16)};
     ops_case used = *c;
     char net[512];
 
     end_with_loss(&used, net, sizeof(net), way);
     for (size_t m = 0; m < sizeof(modes) / sizeof(modes[0]); m++)
-        if (modes[m].precision.low == CO_F32 || half)
+        if (modes[m].precision.low == CO_F32 || way->all_half ||
+            (half && modes[m].precision.low == CO_BF16))
             check_network(device, &used, &modes[m], way);
 }
 
@@ -198,7 +200,7 @@ static void add_step(char *out, size_t size, const co_plan_step *step)
 void ops_write_steps(char *out, size_t size, co_device *device, const ops_case *c,
                      const ops_way *way)
 {
-    static const harness_mode mode = half_training;
+    static const harness_mode mode = half_training(CO_BF16);
     ops_case used = *c;
     network n = {.mode = &mode, .way = way, .name = c->name};
     char net[512];

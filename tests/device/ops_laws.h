@@ -12,6 +12,7 @@ typedef struct ops_way {
     const char *const *with;           /* words of the only cases that are wanted; NULL: all */
     /* What is allowed, as a part of a tensor's largest value; 0: the same bits. */
     float tolerance, half_tolerance;
+    bool all_half; /* every case with both types of 16 bits, and not only some with BF16 */
 } ops_way;
 
 /* Every case: outputs, losses, gradients added up over two passes, and running statistics, in

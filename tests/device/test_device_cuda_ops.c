@@ -7,51 +7,15 @@
 
 #include <cmocka.h>
 
-#include <cohort/ext/vector.h>
-
 #include "backends/backends.h"
 #include "device/ops_laws.h"
+#include "device/ops_on_gpu.h"
 #include "standin/open_gpu.h"
-
-/* Other orders of addition, and exp and log of a GPU. */
-#define TOLERANCE 2e-5F
-/* A value that is rounded to 16 bits the other way, further on. */
-#define HALF_TOLERANCE 3e-2F
 
 static bool is_of_library(const co_kernel *kernel)
 {
     return kernel->name &&
            (strcmp(kernel->name, "cublaslt") == 0 || strcmp(kernel->name, "cudnn") == 0);
-}
-
-/* ---- the op by which test networks begin: y = x + value ---- */
-
-static const co_vector_ops *vector_of(const co_call *call)
-{
-    return call->queue->device->ops->vector;
-}
-
-static co_status source_forward(co_call *call, const co_run *run)
-{
-    const size_t n = (size_t)co_shape_count(&call->in[0]->shape);
-
-    (void)run;
-    vector_of(call)->axpby(call->queue, call->out[0]->data, 1, call->in[0]->data, 1,
-                           call->param[0].data, n);
-    return CO_OK;
-}
-
-static co_status source_backward(co_call *call, const co_run *run)
-{
-    const size_t n = (size_t)co_shape_count(&call->in[0]->shape);
-    const float *dy = call->grad_out[0]->data;
-    float *grad = call->grad_param[0].data;
-
-    if (run->accumulate)
-        vector_of(call)->add(call->queue, grad, dy, n);
-    else
-        vector_of(call)->copy(call->queue, grad, dy, n);
-    return CO_OK;
 }
 
 static const co_kernel source_kernel = {

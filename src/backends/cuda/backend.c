@@ -1,6 +1,5 @@
 /* backend.c - the kernels of NVIDIA GPUs, and conversions there to and from 16 bits. */
 #include "backends/cuda/cuda.h"
-#include "core/half.h"
 #include "kernels/cuda/pointwise.h"
 
 #define BACKEND_MAX_ELEMENTS INT32_MAX
@@ -43,18 +42,13 @@ cuda_linear_size cuda_linear_sizes(const co_call *call)
 static co_status backend_convert(co_queue *queue, void *to, co_dtype to_type, const void *from,
                                  co_dtype from_type, size_t n)
 {
-    cuda_convert args = {.n = n};
+    cuda_convert args = {.out = to,
+                         .x = from,
+                         .n = n,
+                         .from = cuda_number_of(from_type),
+                         .to = cuda_number_of(to_type)};
 
-    if (co_dtype_is_half(from_type)) {
-        args.half = from;
-        args.out = to;
-        args.f16 = from_type == CO_F16;
-    } else {
-        args.x = from;
-        args.narrow = to;
-        args.f16 = to_type == CO_F16;
-    }
-    cuda_launch(queue, CUDA_pointwise_convert, n, &args);
+    cuda_launch(queue, CUDA_pointwise_convert, CUDA_STEPS(n), &args);
     return CO_OK;
 }
 

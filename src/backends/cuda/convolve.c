@@ -75,13 +75,6 @@ static co_status convolve_take(co_call *call, cuda_conv_kind kind)
     return convolve_find(&self->product[kind], &self->out[kind], &why, call, kind);
 }
 
-static size_t convolve_room(const co_tensor *tensor, co_dtype dtype)
-{
-    const size_t bytes = cuda_count_of(tensor) * co_dtype_size(dtype);
-
-    return (bytes + CO_DEVICE_ALIGN - 1) / CO_DEVICE_ALIGN * CO_DEVICE_ALIGN;
-}
-
 static void convolve_need_scratch(co_call *call, size_t bytes)
 {
     call->scratch_bytes = bytes > call->scratch_bytes ? bytes : call->scratch_bytes;
@@ -93,9 +86,9 @@ static co_status convolve_plan(co_call *call)
     convolve_self *self = call->self;
 
     CO_TRY(convolve_take(call, CUDA_CONV_FORWARD));
-    self->x = cuda_is_last(call->in[0]) ? 0 : convolve_room(call->in[0], dtype);
-    self->y = self->out[CUDA_CONV_FORWARD] == dtype ? 0 : convolve_room(call->out[0], CO_F32);
-    call->workspace_bytes = self->x + convolve_room(&call->param[0], dtype);
+    self->x = cuda_is_last(call->in[0]) ? 0 : cuda_room(call->in[0], dtype);
+    self->y = self->out[CUDA_CONV_FORWARD] == dtype ? 0 : cuda_room(call->out[0], CO_F32);
+    call->workspace_bytes = self->x + cuda_room(&call->param[0], dtype);
     convolve_need_scratch(call, self->y + cuda_conv_workspace(self->product[CUDA_CONV_FORWARD]));
     cuda_set_last(call->out[0]);
     return CO_OK;
@@ -117,8 +110,8 @@ static co_status convolve_plan_backward(co_call *call)
     for (int kind = CUDA_CONV_INPUT; kind < CUDA_CONV_COUNT; kind++)
         if (self->product[kind] && cuda_conv_workspace(self->product[kind]) > most)
             most = cuda_conv_workspace(self->product[kind]);
-    self->dy = cuda_is_last(dy) ? 0 : convolve_room(dy, dy->dtype);
-    self->dw = convolve_room(&call->param[0], self->out[CUDA_CONV_WEIGHT]);
+    self->dy = cuda_is_last(dy) ? 0 : cuda_room(dy, dy->dtype);
+    self->dw = cuda_room(&call->param[0], self->out[CUDA_CONV_WEIGHT]);
     convolve_need_scratch(call, self->dy + self->dw + most);
     return CO_OK;
 }
@@ -183,11 +176,11 @@ static co_status convolve_backward(co_call *call, const co_run *run)
 
 const co_kernel co_cuda_conv2d_cudnn = {.op = "conv2d",
                                         .name = "cudnn",
-                                        .reads = CO_READS(CO_FORMAT_CHANNELS_LAST),
+                                        .reads = CUDA_READS,
                                         .self_size = sizeof(convolve_self),
                                         .supports = convolve_supports,
                                         .plan = convolve_plan,
                                         .plan_backward = convolve_plan_backward,
                                         .forward = convolve_forward,
                                         .backward = convolve_backward,
-                                        .half = 1u << CO_BF16 | 1u << CO_F16};
+                                        .half = CUDA_HALF};

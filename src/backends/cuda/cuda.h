@@ -1,15 +1,25 @@
 /*
  * cuda.h - kernels of NVIDIA GPUs: each puts launches of src/kernels/cuda on the call's queue.
  *
- * All tensors are in the plain layout. What a kernel computes depends on shapes alone, not on the
- * GPU: sums have one order.
+ * Images have their channels last from a convolution by cuDNN on, through the kernels that read
+ * CUDA_READS, in the type that they have; other tensors are in the plain layout. What a kernel
+ * computes depends on shapes alone, not on the GPU: sums have one order.
  */
 #ifndef CO_BACKENDS_CUDA_CUDA_H
 #define CO_BACKENDS_CUDA_CUDA_H
 
 #include "backends/backends.h"
 #include "device/cuda/kernels.h"
+#include "kernels/cuda/number.h"
 #include "ops/ops.h"
+
+#define CUDA_READS CO_READS(CO_FORMAT_CHANNELS_LAST)
+/* Of kernels that compute in any type. */
+#define CUDA_HALF (1u << CO_BF16 | 1u << CO_F16)
+
+cuda_number cuda_number_of(co_dtype dtype);
+/* Threads for n elements, CUDA_TOGETHER for each and then one. */
+#define CUDA_STEPS(n) ((n) / CUDA_TOGETHER + (n) % CUDA_TOGETHER)
 
 /* Tensors small enough for the kernels' indices of 32 bits. */
 bool cuda_fits(const co_call *call, const char **why);
@@ -19,10 +29,13 @@ static inline size_t cuda_count_of(const co_tensor *tensor)
     return (size_t)co_shape_count(&tensor->shape);
 }
 
+/* Bytes that its elements take as this type, up to where the next tensor may begin. */
+size_t cuda_room(const co_tensor *tensor, co_dtype dtype);
+
 /* Elements after the first two dimensions; 1 if there are none. */
 uint32_t cuda_plane(const co_shape *shape);
 
-/* What `from` has, on the call's queue, if `to` is another tensor; NULL: nothing. */
+/* The bytes of `from`, on the call's queue, if `to` is another tensor; NULL: nothing. */
 co_status cuda_copy_tensor(const co_call *call, const co_tensor *to, const co_tensor *from);
 
 /* Rows of a linear layer, and its features in and out. */
@@ -34,22 +47,22 @@ cuda_linear_size cuda_linear_sizes(const co_call *call);
 
 /* --- sums.c: over channels and columns, of tensors (n, channels, plane) --- */
 
+typedef struct cuda_extent {
+    uint32_t n, channels, plane;
+} cuda_extent;
+
 struct cuda_settle;
 struct cuda_sums;
 
 /* Doubles that the sums of such a tensor take in scratch memory. */
 size_t cuda_sums_room(uint32_t n, uint32_t channels, uint32_t plane);
-/* Adds up into scratch, all set in `sums` but part, parts and each, which are set, as they and the
-   sizes are in `settle`. */
+/* Adds up into scratch. All is set in `sums` but part and how it is cut, which are set, as they and
+   the sizes are in `settle`. */
 void cuda_sum_parts(const co_call *call, struct cuda_sums *sums, struct cuda_settle *settle,
                     double *part);
 /* The same; then `settle`, the rest of which is set, is launched as `kernel`. */
 void cuda_sum_channels(const co_call *call, struct cuda_sums *sums, cuda_kernel kernel,
                        struct cuda_settle *settle, double *part);
-
-typedef struct cuda_extent {
-    uint32_t n, channels, plane;
-} cuda_extent;
 
 /* The gradient of the call's second parameter, if it has one: sums by channel of `dy`, of the type
    of grad_out[0]. `part`: scratch memory for cuda_sums_room doubles. */
@@ -62,6 +75,8 @@ void cuda_sum_bias(const co_call *call, const co_run *run, cuda_extent size, con
 bool cuda_is_last(const co_tensor *tensor);
 /* Gives it the layout in which they do, where that makes a difference. */
 void cuda_set_last(co_tensor *tensor);
+/* Its sizes by its layout: where channels come last, each place is a sample. */
+cuda_extent cuda_extent_of(const co_tensor *tensor);
 /* A copy of `from` in that layout, as `dtype`. */
 void cuda_bring_last(co_queue *queue, void *to, co_dtype dtype, const co_tensor *from);
 /* The plain tensor `to`, in fp32 if it is added to, of what is in that layout, as `dtype`. */
@@ -70,6 +85,20 @@ void cuda_take_plain(co_queue *queue, const co_tensor *to, const void *from, co_
 /* out[0], whose channels come last, from sums of such a type: the call's second parameter is added
    to each channel. */
 void cuda_add_bias(const co_call *call, const void *sums, co_dtype type);
+
+/* A tensor as a kernel reads it. */
+typedef struct cuda_operand {
+    const co_tensor *tensor; /* NULL: there is none */
+    size_t at;               /* in scratch memory: of a copy */
+    bool copied;
+} cuda_operand;
+
+/* In the layout of `like`, of the same shape: where it has another, it is copied to scratch memory
+   after the first *used bytes, which are raised, as scratch_bytes is. */
+cuda_operand cuda_plan_operand(co_call *call, size_t *used, const co_tensor *tensor,
+                               const co_tensor *like);
+/* Its address, after a copy on the call's queue. */
+const void *cuda_bring_operand(const co_call *call, const cuda_operand *operand);
 
 extern const co_kernel co_cuda_unpack;
 

@@ -3,7 +3,7 @@
 
 #include "backends/cuda/cuda.h"
 
-static cuda_number layout_number(co_dtype dtype)
+cuda_number cuda_number_of(co_dtype dtype)
 {
     return dtype == CO_BF16  ? CUDA_NUMBER_BF16
            : dtype == CO_F16 ? CUDA_NUMBER_F16
@@ -22,6 +22,16 @@ void cuda_set_last(co_tensor *tensor)
 {
     if (!cuda_is_last(tensor))
         tensor->layout = (co_layout){.format = CO_FORMAT_CHANNELS_LAST};
+}
+
+cuda_extent cuda_extent_of(const co_tensor *tensor)
+{
+    const co_shape *shape = &tensor->shape;
+    const uint32_t n = (uint32_t)shape->dim[0], channels = (uint32_t)shape->dim[1];
+    const uint32_t plane = cuda_plane(shape);
+
+    return channels > 1 && cuda_is_last(tensor) ? (cuda_extent){n * plane, channels, 1}
+                                                : (cuda_extent){n, channels, plane};
 }
 
 static void layout_transpose(co_queue *queue, cuda_transpose args)
@@ -43,8 +53,8 @@ void cuda_bring_last(co_queue *queue, void *to, co_dtype dtype, const co_tensor 
                                              .n = n,
                                              .rows = last ? 1 : channels,
                                              .columns = last ? channels * plane : plane,
-                                             .from = layout_number(from->dtype),
-                                             .to = layout_number(dtype)});
+                                             .from = cuda_number_of(from->dtype),
+                                             .to = cuda_number_of(dtype)});
 }
 
 void cuda_take_plain(co_queue *queue, const co_tensor *to, const void *from, co_dtype dtype,
@@ -55,9 +65,46 @@ void cuda_take_plain(co_queue *queue, const co_tensor *to, const void *from, co_
                                              .n = (uint32_t)to->shape.dim[0],
                                              .rows = cuda_plane(&to->shape),
                                              .columns = (uint32_t)to->shape.dim[1],
-                                             .from = layout_number(dtype),
-                                             .to = layout_number(to->dtype),
+                                             .from = cuda_number_of(dtype),
+                                             .to = cuda_number_of(to->dtype),
                                              .accumulate = accumulate});
+}
+
+size_t cuda_room(const co_tensor *tensor, co_dtype dtype)
+{
+    const size_t bytes = cuda_count_of(tensor) * co_dtype_size(dtype);
+
+    return (bytes + CO_DEVICE_ALIGN - 1) / CO_DEVICE_ALIGN * CO_DEVICE_ALIGN;
+}
+
+cuda_operand cuda_plan_operand(co_call *call, size_t *used, const co_tensor *tensor,
+                               const co_tensor *like)
+{
+    cuda_operand out = {.tensor = tensor, .at = *used};
+
+    out.copied = tensor && cuda_is_last(tensor) != cuda_is_last(like);
+    if (!out.copied)
+        return out;
+    *used += cuda_room(tensor, tensor->dtype);
+    call->scratch_bytes = *used > call->scratch_bytes ? *used : call->scratch_bytes;
+    return out;
+}
+
+const void *cuda_bring_operand(const co_call *call, const cuda_operand *operand)
+{
+    co_tensor plain;
+
+    if (!operand->tensor)
+        return NULL;
+    plain = *operand->tensor;
+    if (!operand->copied)
+        return plain.data;
+    plain.data = (char *)call->scratch + operand->at;
+    if (cuda_is_last(operand->tensor))
+        cuda_take_plain(call->queue, &plain, operand->tensor->data, plain.dtype, false);
+    else
+        cuda_bring_last(call->queue, plain.data, plain.dtype, operand->tensor);
+    return plain.data;
 }
 
 void cuda_add_bias(const co_call *call, const void *sums, co_dtype type)
@@ -68,8 +115,8 @@ void cuda_add_bias(const co_call *call, const void *sums, co_dtype type)
                          .bias = call->param[1].data,
                          .rows = cuda_count_of(y) / (size_t)y->shape.dim[1],
                          .columns = (uint32_t)y->shape.dim[1],
-                         .from = layout_number(type),
-                         .to = layout_number(y->dtype),
+                         .from = cuda_number_of(type),
+                         .to = cuda_number_of(y->dtype),
                          .rounded = (call->round_params & 2) != 0};
 
     cuda_launch(call->queue, CUDA_layout_add_row, cuda_count_of(y), &args);
@@ -82,7 +129,5 @@ static co_status layout_unpack(co_call *call, const co_run *run)
     return CO_OK;
 }
 
-const co_kernel co_cuda_unpack = {.op = "unpack",
-                                  .reads = CO_READS(CO_FORMAT_CHANNELS_LAST),
-                                  .forward = layout_unpack,
-                                  .half = 1u << CO_BF16 | 1u << CO_F16};
+const co_kernel co_cuda_unpack = {
+    .op = "unpack", .reads = CUDA_READS, .forward = layout_unpack, .half = CUDA_HALF};

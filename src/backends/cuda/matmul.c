@@ -195,13 +195,14 @@ static co_status matmul_forward(co_call *call, const co_run *run)
 /* The gradient of what GELU was applied to, at `to`. */
 static void matmul_gelu_gradient(const co_call *call, void *to)
 {
-    cuda_gelu args = {.out = to,
-                      .dy = call->grad_out[0]->data,
-                      .x = matmul_kept(call),
-                      .n = cuda_count_of(call->out[0]),
-                      .f16 = call->out[0]->dtype == CO_F16};
+    cuda_pointwise args = {.out = to,
+                           .x = call->grad_out[0]->data,
+                           .y = matmul_kept(call),
+                           .n = cuda_count_of(call->out[0]),
+                           .type = cuda_number_of(call->out[0]->dtype),
+                           .tanh = true};
 
-    cuda_launch(call->queue, CUDA_pointwise_gelu_half_backward, args.n, &args);
+    cuda_launch(call->queue, CUDA_pointwise_gelu_backward, CUDA_STEPS(args.n), &args);
 }
 
 static co_status matmul_backward(co_call *call, const co_run *run)

@@ -3,129 +3,150 @@
 #include "backends/cuda/cuda.h"
 #include "core/rng.h"
 
-/* ---- of one or two inputs ---- */
+typedef struct pointwise_self {
+    cuda_operand in[2], dy;
+} pointwise_self;
 
-static co_status pointwise_forward(co_call *call, cuda_kernel kernel, cuda_pointwise *args)
+static void pointwise_launch(const co_call *call, cuda_kernel kernel, cuda_pointwise *args,
+                             const co_tensor *out)
 {
-    args->out = call->out[0]->data;
-    args->x = call->in[0]->data;
-    args->n = cuda_count_of(call->in[0]);
-    cuda_launch(call->queue, kernel, args->n, args);
+    args->out = out->data;
+    args->n = cuda_count_of(out);
+    args->type = cuda_number_of(out->dtype);
+    cuda_launch(call->queue, kernel, CUDA_STEPS(args->n), args);
+}
+
+/* ---- of one input ---- */
+
+typedef struct pointwise_way {
+    const co_op *op;
+    cuda_kernel forward, backward;
+} pointwise_way;
+
+static const pointwise_way pointwise_ways[] = {
+    {&co_op_relu, CUDA_pointwise_relu, CUDA_pointwise_relu_backward},
+    {&co_op_tanh, CUDA_pointwise_tanh, CUDA_pointwise_tanh_backward},
+    {&co_op_gelu, CUDA_pointwise_gelu, CUDA_pointwise_gelu_backward},
+    {&co_op_silu, CUDA_pointwise_silu, CUDA_pointwise_silu_backward},
+    {&co_op_scale, CUDA_pointwise_scale, CUDA_pointwise_scale},
+};
+
+static const pointwise_way *pointwise_find(const co_call *call)
+{
+    const pointwise_way *way = pointwise_ways;
+
+    while (way->op != call->op)
+        way++;
+    return way;
+}
+
+static cuda_pointwise pointwise_attr(const co_call *call)
+{
+    cuda_pointwise args = {.n = 0};
+
+    if (call->op == &co_op_gelu)
+        args.tanh = ((const co_gelu_attr *)call->attr)->approximate == CO_GELU_TANH;
+    if (call->op == &co_op_scale)
+        args.factor = ((const co_scale_attr *)call->attr)->factor;
+    return args;
+}
+
+/* What the op keeps for its gradient; NULL: nothing. */
+static const co_tensor *pointwise_saved(const co_call *call)
+{
+    return call->op->saves & CO_SAVES_OUT  ? call->out[0]
+           : call->op->saves & CO_SAVES_IN ? call->in[0]
+                                           : NULL;
+}
+
+static co_status pointwise_one_plan(co_call *call)
+{
+    call->out[0]->layout = call->in[0]->layout;
     return CO_OK;
 }
 
-/* `saved`: what the op keeps for its gradient; NULL: nothing. */
-static co_status pointwise_backward(co_call *call, cuda_kernel kernel, const co_tensor *saved,
-                                    cuda_pointwise *args)
+/* Of one input or two: what is kept and the gradient have one layout. */
+static co_status pointwise_plan_backward(co_call *call)
 {
+    const co_tensor *dy = call->grad_out[0], *saved = pointwise_saved(call);
+    const co_tensor *like = call->op->n_in > 1 ? call->out[0] : saved ? saved : dy;
+    pointwise_self *self = call->self;
+    size_t used = 0;
+
+    self->dy = cuda_plan_operand(call, &used, dy, like);
+    for (int i = 0; i < call->op->n_in; i++) {
+        if (call->op->n_in > 1)
+            self->in[i] = cuda_plan_operand(call, &used, call->in[i], like);
+        if (call->grad_in[i])
+            call->grad_in[i]->layout = like->layout;
+    }
+    return CO_OK;
+}
+
+static co_status pointwise_one_forward(co_call *call, const co_run *run)
+{
+    cuda_pointwise args = pointwise_attr(call);
+
+    (void)run;
+    args.x = call->in[0]->data;
+    pointwise_launch(call, pointwise_find(call)->forward, &args, call->out[0]);
+    return CO_OK;
+}
+
+static co_status pointwise_one_backward(co_call *call, const co_run *run)
+{
+    const co_tensor *saved = pointwise_saved(call);
+    cuda_pointwise args = pointwise_attr(call);
+
+    (void)run;
     if (!call->grad_in[0])
         return CO_OK;
-    args->out = call->grad_in[0]->data;
-    args->x = call->grad_out[0]->data;
-    args->y = saved ? saved->data : NULL;
-    args->n = cuda_count_of(call->grad_out[0]);
-    cuda_launch(call->queue, kernel, args->n, args);
+    args.x = cuda_bring_operand(call, &((const pointwise_self *)call->self)->dy);
+    args.y = saved ? saved->data : NULL;
+    pointwise_launch(call, pointwise_find(call)->backward, &args, call->grad_in[0]);
     return CO_OK;
 }
 
-static co_status pointwise_relu_forward(co_call *call, const co_run *run)
+/* ---- of two inputs ---- */
+
+/* Channels come last if they do in one of them. */
+static co_status pointwise_two_plan(co_call *call)
 {
-    (void)run;
-    return pointwise_forward(call, CUDA_pointwise_relu, &(cuda_pointwise){.n = 0});
+    const co_tensor *like = cuda_is_last(call->in[0]) ? call->in[0] : call->in[1];
+    pointwise_self *self = call->self;
+    size_t used = 0;
+
+    for (int i = 0; i < 2; i++)
+        self->in[i] = cuda_plan_operand(call, &used, call->in[i], like);
+    call->out[0]->layout = like->layout;
+    return CO_OK;
 }
 
-static co_status pointwise_relu_backward(co_call *call, const co_run *run)
+static co_status pointwise_two_forward(co_call *call, const co_run *run)
 {
-    (void)run;
-    return pointwise_backward(call, CUDA_pointwise_relu_backward, call->out[0],
-                              &(cuda_pointwise){.n = 0});
-}
+    const pointwise_self *self = call->self;
+    cuda_pointwise args = {.x = cuda_bring_operand(call, &self->in[0]),
+                           .y = cuda_bring_operand(call, &self->in[1])};
 
-static co_status pointwise_tanh_forward(co_call *call, const co_run *run)
-{
     (void)run;
-    return pointwise_forward(call, CUDA_pointwise_tanh, &(cuda_pointwise){.n = 0});
-}
-
-static co_status pointwise_tanh_backward(co_call *call, const co_run *run)
-{
-    (void)run;
-    return pointwise_backward(call, CUDA_pointwise_tanh_backward, call->out[0],
-                              &(cuda_pointwise){.n = 0});
-}
-
-static bool pointwise_by_tanh(const co_call *call)
-{
-    return ((const co_gelu_attr *)call->attr)->approximate == CO_GELU_TANH;
-}
-
-static co_status pointwise_gelu_forward(co_call *call, const co_run *run)
-{
-    (void)run;
-    return pointwise_forward(call, CUDA_pointwise_gelu,
-                             &(cuda_pointwise){.tanh = pointwise_by_tanh(call)});
-}
-
-static co_status pointwise_gelu_backward(co_call *call, const co_run *run)
-{
-    (void)run;
-    return pointwise_backward(call, CUDA_pointwise_gelu_backward, call->in[0],
-                              &(cuda_pointwise){.tanh = pointwise_by_tanh(call)});
-}
-
-static co_status pointwise_scale_forward(co_call *call, const co_run *run)
-{
-    (void)run;
-    return pointwise_forward(
-        call, CUDA_pointwise_scale,
-        &(cuda_pointwise){.factor = ((const co_scale_attr *)call->attr)->factor});
-}
-
-static co_status pointwise_scale_backward(co_call *call, const co_run *run)
-{
-    (void)run;
-    return pointwise_backward(
-        call, CUDA_pointwise_scale, NULL,
-        &(cuda_pointwise){.factor = ((const co_scale_attr *)call->attr)->factor});
-}
-
-static co_status pointwise_add_forward(co_call *call, const co_run *run)
-{
-    (void)run;
-    return pointwise_forward(call, CUDA_pointwise_add, &(cuda_pointwise){.y = call->in[1]->data});
-}
-
-static co_status pointwise_silu_forward(co_call *call, const co_run *run)
-{
-    (void)run;
-    return pointwise_forward(call, CUDA_pointwise_silu, &(cuda_pointwise){.n = 0});
-}
-
-static co_status pointwise_silu_backward(co_call *call, const co_run *run)
-{
-    (void)run;
-    return pointwise_backward(call, CUDA_pointwise_silu_backward, call->in[0],
-                              &(cuda_pointwise){.n = 0});
-}
-
-static co_status pointwise_mul_forward(co_call *call, const co_run *run)
-{
-    (void)run;
-    return pointwise_forward(call, CUDA_pointwise_mul, &(cuda_pointwise){.y = call->in[1]->data});
+    pointwise_launch(call, call->op == &co_op_mul ? CUDA_pointwise_mul : CUDA_pointwise_add, &args,
+                     call->out[0]);
+    return CO_OK;
 }
 
 static co_status pointwise_mul_backward(co_call *call, const co_run *run)
 {
+    const pointwise_self *self = call->self;
+    const void *dy = cuda_bring_operand(call, &self->dy);
+
     (void)run;
     for (int i = 0; i < 2; i++) {
-        cuda_pointwise args = {.x = call->grad_out[0]->data,
-                               .y = call->in[1 - i]->data,
-                               .n = cuda_count_of(call->grad_out[0])};
+        cuda_pointwise args = {.x = dy};
 
         if (!call->grad_in[i])
             continue;
-        args.out = call->grad_in[i]->data;
-        cuda_launch(call->queue, CUDA_pointwise_mul, args.n, &args);
+        args.y = cuda_bring_operand(call, &self->in[1 - i]);
+        pointwise_launch(call, CUDA_pointwise_mul, &args, call->grad_in[i]);
     }
     return CO_OK;
 }
@@ -145,6 +166,14 @@ static co_status pointwise_copy_forward(co_call *call, const co_run *run)
     return cuda_copy_tensor(call, call->out[0], call->in[0]);
 }
 
+static co_status pointwise_copy_plan_backward(co_call *call)
+{
+    for (int i = 0; i < call->op->n_in; i++)
+        if (call->grad_in[i] && co_shape_equal(&call->grad_in[i]->shape, &call->grad_out[0]->shape))
+            call->grad_in[i]->layout = call->grad_out[0]->layout;
+    return CO_OK;
+}
+
 static co_status pointwise_copy_backward(co_call *call, const co_run *run)
 {
     (void)run;
@@ -161,6 +190,7 @@ static void pointwise_drop(const co_call *call, const co_run *run, const co_tens
     const double p = ((const co_dropout_attr *)call->attr)->p;
     const bool channels = call->op == &co_op_dropout2d;
     const co_shape *shape = &from->shape;
+    const bool plain = from->layout.format == CO_FORMAT_PLAIN;
     cuda_dropout args = {.out = to->data,
                          .x = from->data,
                          .values = run->values,
@@ -171,11 +201,13 @@ static void pointwise_drop(const co_call *call, const co_run *run, const co_tens
                          .rows = (uint32_t)shape->dim[0],
                          .count = (uint32_t)(cuda_count_of(from) / (size_t)shape->dim[0]),
                          .span = channels ? cuda_plane(shape) : 1,
+                         .channels = plain ? 0 : (uint32_t)shape->dim[1],
+                         .type = cuda_number_of(from->dtype),
                          .scale = (float)(1 / (1 - p))};
-    const size_t quads = (args.count + 3) / 4;
+    const bool quads = plain && !channels; /* a thread has four */
 
-    cuda_launch(call->queue, channels ? CUDA_pointwise_dropout_spans : CUDA_pointwise_dropout,
-                args.rows * (channels ? args.count : quads), &args);
+    cuda_launch(call->queue, quads ? CUDA_pointwise_dropout : CUDA_pointwise_dropout_spans,
+                args.rows * (size_t)(quads ? (args.count + 3) / 4 : args.count), &args);
 }
 
 static co_status pointwise_dropout_forward(co_call *call, const co_run *run)
@@ -193,25 +225,35 @@ static co_status pointwise_dropout_backward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
-#define POINTWISE_KERNEL(name, way, place)                                                         \
+#define POINTWISE_KERNEL(name, ...)                                                                \
     const co_kernel co_cuda_##name = {.op = #name,                                                 \
+                                      .half = CUDA_HALF,                                           \
+                                      .self_size = sizeof(pointwise_self),                         \
                                       .supports = cuda_fits,                                       \
-                                      .forward = pointwise_##way##_forward,                        \
-                                      .backward = pointwise_##way##_backward,                      \
-                                      .in_place = place}
+                                      __VA_ARGS__}
+#define POINTWISE_ONE(name, place)                                                                 \
+    POINTWISE_KERNEL(name, .reads = CUDA_READS, .plan = pointwise_one_plan,                        \
+                     .plan_backward = pointwise_plan_backward, .forward = pointwise_one_forward,   \
+                     .backward = pointwise_one_backward, .in_place = place)
+#define POINTWISE_DROPOUT(name)                                                                    \
+    POINTWISE_KERNEL(name, .reads = CUDA_READS, .plan = pointwise_one_plan,                        \
+                     .plan_backward = pointwise_copy_plan_backward,                                \
+                     .forward = pointwise_dropout_forward, .backward = pointwise_dropout_backward, \
+                     .in_place = true)
 
-POINTWISE_KERNEL(relu, relu, true);
-POINTWISE_KERNEL(tanh, tanh, true);
-POINTWISE_KERNEL(gelu, gelu, false);
-POINTWISE_KERNEL(silu, silu, false);
-POINTWISE_KERNEL(mul, mul, false);
-POINTWISE_KERNEL(scale, scale, true);
-POINTWISE_KERNEL(dropout, dropout, true);
-POINTWISE_KERNEL(dropout2d, dropout, true);
-POINTWISE_KERNEL(flatten, copy, true);
-
-const co_kernel co_cuda_add = {.op = "add",
-                               .supports = cuda_fits,
-                               .forward = pointwise_add_forward,
-                               .backward = pointwise_copy_backward,
-                               .in_place = true};
+POINTWISE_ONE(relu, true);
+POINTWISE_ONE(tanh, true);
+POINTWISE_ONE(gelu, false);
+POINTWISE_ONE(silu, false);
+POINTWISE_ONE(scale, true);
+POINTWISE_DROPOUT(dropout);
+POINTWISE_DROPOUT(dropout2d);
+POINTWISE_KERNEL(mul, .reads = CUDA_READS, .plan = pointwise_two_plan,
+                 .plan_backward = pointwise_plan_backward, .forward = pointwise_two_forward,
+                 .backward = pointwise_mul_backward);
+POINTWISE_KERNEL(add, .reads = CUDA_READS, .plan = pointwise_two_plan,
+                 .plan_backward = pointwise_copy_plan_backward, .forward = pointwise_two_forward,
+                 .backward = pointwise_copy_backward, .in_place = true);
+/* Of plain tensors alone: their order is that of the row. */
+POINTWISE_KERNEL(flatten, .forward = pointwise_copy_forward, .backward = pointwise_copy_backward,
+                 .in_place = true);

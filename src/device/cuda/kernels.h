@@ -14,6 +14,8 @@
     X(pointwise)                                                                                   \
     X(pool)                                                                                        \
     X(rows)                                                                                        \
+    X(sums)                                                                                        \
+    X(batchnorm)                                                                                   \
     X(norm)                                                                                        \
     X(gemm)                                                                                        \
     X(layout)                                                                                      \
@@ -78,7 +80,6 @@
     X(pointwise, pointwise_dropout)                                                                \
     X(pointwise, pointwise_dropout_spans)                                                          \
     X(pointwise, pointwise_convert)                                                                \
-    X(pointwise, pointwise_gelu_half_backward)                                                     \
     X(pool, pool_max)                                                                              \
     X(pool, pool_max_backward)                                                                     \
     X(pool, pool_mean)                                                                             \
@@ -93,15 +94,15 @@
     X(rows, rows_nll_backward)                                                                     \
     X(rows, rows_values)                                                                           \
     X(rows, rows_values_backward)                                                                  \
-    X(norm, norm_channel_sums)                                                                     \
-    X(norm, norm_column_sums)                                                                      \
-    X(norm, norm_totals)                                                                           \
-    X(norm, norm_settle_moments)                                                                   \
-    X(norm, norm_recall)                                                                           \
-    X(norm, norm_settle_gradients)                                                                 \
-    X(norm, norm_settle_means)                                                                     \
-    X(norm, norm_batch)                                                                            \
-    X(norm, norm_batch_backward)                                                                   \
+    X(sums, sums_of_channels)                                                                      \
+    X(sums, sums_of_columns)                                                                       \
+    X(sums, sums_totals)                                                                           \
+    X(sums, sums_settle_moments)                                                                   \
+    X(sums, sums_recall)                                                                           \
+    X(sums, sums_settle_gradients)                                                                 \
+    X(sums, sums_settle_means)                                                                     \
+    X(batchnorm, batchnorm_forward)                                                                \
+    X(batchnorm, batchnorm_backward)                                                               \
     X(norm, norm_layer)                                                                            \
     X(norm, norm_layer_backward)                                                                   \
     X(gemm, gemm_matrix)                                                                           \

@@ -15,6 +15,8 @@
  * its body are a thread's own, those before it may hold a sum or a maximum of what a thread sees.
  *
  * FMA (a, b, c) is a b + c, rounded once on a GPU. INLINE is before functions that get OWN arrays.
+ * WIDEN_F16 and ROUND_F16 are an instruction each there. ROLLED is before a loop of few turns that
+ * would become much code, CALLED before a function that is called and not copied.
  *
  * So the same file can be run block by block on a host, by other definitions of these words
  * (CUDA_GRID_DEFINED).
@@ -39,10 +41,31 @@
 #define SYNC()             __syncthreads()
 #define EACH(i, n)                                                                                 \
     for (size_t i = (size_t)BLOCK * THREADS + THREAD; i < (n); i += (size_t)BLOCKS * THREADS)
+#define ROLLED                   _Pragma("unroll 1")
+#define CALLED                   static __noinline__
 #define FMA(a, b, c)             __fmaf_rn(a, b, c)
 #define ATOMIC_ADD(at, value)    atomicAdd(at, value)
 #define ATOMIC_ADD_64(at, value) atomicAdd((unsigned long long *)(at), value)
 #define ATOMIC_MAX(at, value)    atomicMax(at, value)
+#define WIDEN_F16(half)          grid_widen_f16(half)
+#define ROUND_F16(value)         grid_round_f16(value)
+
+static __forceinline__ float grid_widen_f16(unsigned short half)
+{
+    float value;
+
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
+    return value;
+}
+
+/* To nearest, ties to even. */
+static __forceinline__ unsigned short grid_round_f16(float value)
+{
+    unsigned short half;
+
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
+    return half;
+}
 
 #endif
 #endif

@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/cuda/number.h"
+
 /* Rows and columns of a tile, which a block transposes. */
 #define CUDA_TRANSPOSE_TILE 32
-
-typedef enum cuda_number { CUDA_NUMBER_F32, CUDA_NUMBER_BF16, CUDA_NUMBER_F16 } cuda_number;
 
 /* (n, rows, columns) to (n, columns, rows). */
 typedef struct cuda_transpose {

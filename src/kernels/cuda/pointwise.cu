@@ -1,12 +1,13 @@
 /*
- * pointwise.cu - operators that take each element by itself: src/backends/ref has the equations.
+ * pointwise.cu - operators that take each element by itself, in any type of floats and any layout:
+ * src/backends/ref has the equations.
  */
 #include "kernels/cuda/pointwise.h"
 
 #include <math.h>
 
-#include "core/half_impl.h"
 #include "core/rng.h"
+#include "kernels/cuda/elements.h"
 #include "kernels/cuda/grid.h"
 
 #define ROOT_HALF    0.70710678F /* sqrt(1 / 2) */
@@ -14,65 +15,49 @@
 #define TANH_SLOPE   0.79788456F /* sqrt(2 / pi) */
 #define TANH_CUBE    0.044715F
 
-KERNEL(pointwise_add, cuda_pointwise)
-{
-    EACH(i, arg.n)
-    arg.out[i] = arg.x[i] + arg.y[i];
-}
-
-KERNEL(pointwise_scale, cuda_pointwise)
-{
-    EACH(i, arg.n)
-    arg.out[i] = (float)(arg.factor * (double)arg.x[i]);
-}
-
-/* A NaN stays one. */
-KERNEL(pointwise_relu, cuda_pointwise)
-{
-    EACH(i, arg.n)
-    {
-        const float x = arg.x[i];
-
-        arg.out[i] = x <= 0 ? 0 : x;
+/* A kernel that makes `value` of x and y, CUDA_TOGETHER elements at a time but for the last
+   ones. */
+#define POINTWISE(name, value)                                                                     \
+    static inline float pointwise_##name##_of(const cuda_pointwise *arg, float x, float y)         \
+    {                                                                                              \
+        (void)arg, (void)y;                                                                        \
+        return value;                                                                              \
+    }                                                                                              \
+                                                                                                   \
+    KERNEL(pointwise_##name, cuda_pointwise)                                                       \
+    {                                                                                              \
+        EACH(i, arg.n / CUDA_TOGETHER + arg.n % CUDA_TOGETHER)                                     \
+        {                                                                                          \
+            float x[CUDA_TOGETHER], y[CUDA_TOGETHER] = {0};                                        \
+                                                                                                   \
+            if (i < arg.n / CUDA_TOGETHER) {                                                       \
+                elements_read_all(x, arg.x, i * CUDA_TOGETHER, arg.type);                          \
+                if (arg.y)                                                                         \
+                    elements_read_all(y, arg.y, i * CUDA_TOGETHER, arg.type);                      \
+                for (int e = 0; e < CUDA_TOGETHER; e++)                                            \
+                    x[e] = pointwise_##name##_of(&arg, x[e], y[e]);                                \
+                elements_write_all(arg.out, i * CUDA_TOGETHER, arg.type, x);                       \
+            } else {                                                                               \
+                const size_t at = arg.n - 1 - (i - arg.n / CUDA_TOGETHER);                         \
+                                                                                                   \
+                y[0] = arg.y ? element_read(arg.y, at, arg.type) : 0;                              \
+                x[0] = element_read(arg.x, at, arg.type);                                          \
+                element_write(arg.out, at, arg.type, pointwise_##name##_of(&arg, x[0], y[0]));     \
+            }                                                                                      \
+        }                                                                                          \
     }
-}
-
-KERNEL(pointwise_relu_backward, cuda_pointwise)
-{
-    EACH(i, arg.n)
-    arg.out[i] = arg.y[i] <= 0 ? 0 : arg.x[i];
-}
-
-KERNEL(pointwise_tanh, cuda_pointwise)
-{
-    EACH(i, arg.n)
-    arg.out[i] = tanhf(arg.x[i]);
-}
-
-KERNEL(pointwise_tanh_backward, cuda_pointwise)
-{
-    EACH(i, arg.n)
-    arg.out[i] = arg.x[i] * (1 - arg.y[i] * arg.y[i]);
-}
 
 static inline float pointwise_gelu_tanh(float x)
 {
     return tanhf(TANH_SLOPE * (x + TANH_CUBE * x * x * x));
 }
 
-KERNEL(pointwise_gelu, cuda_pointwise)
+CALLED float pointwise_gelu_value(float x, bool by_tanh)
 {
-    const bool by_tanh = arg.tanh;
-
-    EACH(i, arg.n)
-    {
-        const float x = arg.x[i];
-
-        arg.out[i] = 0.5F * x * (by_tanh ? 1 + pointwise_gelu_tanh(x) : erfcf(-x * ROOT_HALF));
-    }
+    return 0.5F * x * (by_tanh ? 1 + pointwise_gelu_tanh(x) : erfcf(-x * ROOT_HALF));
 }
 
-static inline float pointwise_gelu_slope(float x, bool by_tanh)
+CALLED float pointwise_gelu_slope(float x, bool by_tanh)
 {
     float t, slope;
 
@@ -83,38 +68,29 @@ static inline float pointwise_gelu_slope(float x, bool by_tanh)
     return 0.5F * (1 + t) + 0.5F * x * (1 - t * t) * slope;
 }
 
-KERNEL(pointwise_gelu_backward, cuda_pointwise)
-{
-    EACH(i, arg.n)
-    arg.out[i] = arg.x[i] * pointwise_gelu_slope(arg.y[i], arg.tanh);
-}
-
-KERNEL(pointwise_mul, cuda_pointwise)
-{
-    EACH(i, arg.n)
-    arg.out[i] = arg.x[i] * arg.y[i];
-}
-
 static inline float pointwise_sigmoid(float x)
 {
     return 1 / (1 + expf(-x));
 }
 
-KERNEL(pointwise_silu, cuda_pointwise)
+static inline float pointwise_silu_slope(float x)
 {
-    EACH(i, arg.n)
-    arg.out[i] = arg.x[i] * pointwise_sigmoid(arg.x[i]);
+    const float s = pointwise_sigmoid(x);
+
+    return s + x * s * (1 - s);
 }
 
-KERNEL(pointwise_silu_backward, cuda_pointwise)
-{
-    EACH(i, arg.n)
-    {
-        const float s = pointwise_sigmoid(arg.y[i]);
-
-        arg.out[i] = arg.x[i] * (s + arg.y[i] * s * (1 - s));
-    }
-}
+POINTWISE(add, x + y)
+POINTWISE(mul, x * y)
+POINTWISE(scale, (float)(arg->factor * (double)x))
+POINTWISE(relu, x <= 0 ? 0 : x) /* a NaN stays one */
+POINTWISE(relu_backward, y <= 0 ? 0 : x)
+POINTWISE(tanh, tanhf(x))
+POINTWISE(tanh_backward, x * (1 - y * y))
+POINTWISE(gelu, pointwise_gelu_value(x, arg->tanh))
+POINTWISE(gelu_backward, x * pointwise_gelu_slope(y, arg->tanh))
+POINTWISE(silu, x * pointwise_sigmoid(x))
+POINTWISE(silu_backward, x * pointwise_silu_slope(y))
 
 /* ---- dropout ---- */
 
@@ -129,9 +105,12 @@ static inline co_rng pointwise_rng(const cuda_dropout *arg, uint32_t row)
     return rng;
 }
 
-static inline float pointwise_drop(const cuda_dropout *arg, float x, uint32_t word)
+static inline void pointwise_drop(const cuda_dropout *arg, size_t at, uint32_t word)
 {
-    return (double)co_rng_to_unit(word) < arg->p ? 0 : x * arg->scale;
+    const float x = element_read(arg->x, at, arg->type);
+
+    element_write(arg->out, at, arg->type,
+                  (double)co_rng_to_unit(word) < arg->p ? 0 : x * arg->scale);
 }
 
 /* A thread takes the four elements of one block of random numbers. */
@@ -148,54 +127,46 @@ KERNEL(pointwise_dropout, cuda_dropout)
 
         co_rng_philox(word, &rng, quad);
         for (uint32_t e = 0; e < 4 && 4 * quad + e < arg.count; e++)
-            arg.out[first + e] = pointwise_drop(&arg, arg.x[first + e], word[e]);
+            pointwise_drop(&arg, first + e, word[e]);
     }
 }
 
-/* `span` elements have one number. */
+/* Where an element is in its row in the plain layout. */
+static inline uint32_t pointwise_place(const cuda_dropout *arg, uint32_t at)
+{
+    if (!arg->channels)
+        return at;
+    return at % arg->channels * (arg->count / arg->channels) + at / arg->channels;
+}
+
+/* `span` elements have one number, and neighbours in memory those of other places. */
 KERNEL(pointwise_dropout_spans, cuda_dropout)
 {
     EACH(i, (size_t)arg.rows * arg.count)
     {
         const uint32_t row = (uint32_t)i / arg.count;
-        const uint32_t number = (uint32_t)i % arg.count / arg.span;
+        const uint32_t number = pointwise_place(&arg, (uint32_t)i % arg.count) / arg.span;
         const co_rng rng = pointwise_rng(&arg, row);
         uint32_t word[4];
 
         co_rng_philox(word, &rng, number / 4);
-        arg.out[i] = pointwise_drop(&arg, arg.x[i], word[number % 4]);
+        pointwise_drop(&arg, i, word[number % 4]);
     }
-}
-
-/* ---- 16 bits ---- */
-
-static inline float pointwise_widen(uint16_t x, bool f16)
-{
-    return f16 ? half_widen_f16(x) : half_widen_bf16(x);
-}
-
-static inline uint16_t pointwise_narrow(float x, bool f16)
-{
-    return f16 ? half_round_f16(x) : half_round_bf16(x);
 }
 
 KERNEL(pointwise_convert, cuda_convert)
 {
-    EACH(i, arg.n)
+    EACH(i, arg.n / CUDA_TOGETHER + arg.n % CUDA_TOGETHER)
     {
-        if (arg.half)
-            arg.out[i] = pointwise_widen(arg.half[i], arg.f16);
-        else
-            arg.narrow[i] = pointwise_narrow(arg.x[i], arg.f16);
-    }
-}
+        float v[CUDA_TOGETHER];
 
-KERNEL(pointwise_gelu_half_backward, cuda_gelu)
-{
-    EACH(i, arg.n)
-    {
-        const float slope = pointwise_gelu_slope(pointwise_widen(arg.x[i], arg.f16), true);
+        if (i < arg.n / CUDA_TOGETHER) {
+            elements_read_all(v, arg.x, i * CUDA_TOGETHER, arg.from);
+            elements_write_all(arg.out, i * CUDA_TOGETHER, arg.to, v);
+        } else {
+            const size_t at = arg.n - 1 - (i - arg.n / CUDA_TOGETHER);
 
-        arg.out[i] = pointwise_narrow(pointwise_widen(arg.dy[i], arg.f16) * slope, arg.f16);
+            element_write(arg.out, at, arg.to, element_read(arg.x, at, arg.from));
+        }
     }
 }

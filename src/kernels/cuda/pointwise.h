@@ -7,43 +7,38 @@
 
 #include <cohort/ext/step.h>
 
-/* Backward: `x` is the gradient of the output, and `y` the input or the output that was saved. */
+#include "kernels/cuda/number.h"
+
+/* Of `type`, in any layout. Backward: `x` is the gradient of the output, and `y` the input or the
+   output that was saved. */
 typedef struct cuda_pointwise {
-    float *out;         /* (n) */
-    const float *x, *y; /* (n) */
+    void *out;         /* (n) */
+    const void *x, *y; /* (n); y NULL: there is none */
     size_t n;
     double factor;
+    cuda_number type;
     bool tanh; /* of gelu */
 } cuda_pointwise;
 
-/* (rows, count): one random number for `span` neighbours of a row. */
+/* (rows, count): one random number for `span` neighbours of a row in the plain layout. */
 typedef struct cuda_dropout {
-    float *out;
-    const float *x;
+    void *out;
+    const void *x;
     const co_step_values *values;
     const uint32_t *sample; /* (rows) */
     uint64_t seed;
     double p;
     uint32_t stream, rows, count, span;
+    uint32_t channels; /* channels come last, so many; 0: the plain layout */
+    cuda_number type;
     float scale;
 } cuda_dropout;
 
-/* Of 16 bits: the gradient of the form with tanh; `x` is its input. */
-typedef struct cuda_gelu {
-    uint16_t *out;          /* (n) */
-    const uint16_t *dy, *x; /* (n) */
-    size_t n;
-    bool f16; /* else BF16 */
-} cuda_gelu;
-
-/* One of `narrow` and `half` is not NULL: where 16 bits are written, or read. */
 typedef struct cuda_convert {
-    float *out;
-    const float *x;
-    uint16_t *narrow;
-    const uint16_t *half;
+    void *out;
+    const void *x;
     size_t n;
-    bool f16; /* else BF16 */
+    cuda_number from, to;
 } cuda_convert;
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "kernels/cuda/pool.h"
 
+#include "kernels/cuda/elements.h"
 #include "kernels/cuda/grid.h"
 
 /* Windows [begin, end) in one direction. */
@@ -61,15 +62,13 @@ static inline pool_field pool_covered(const cuda_pool *arg, int32_t u, int32_t v
     return field;
 }
 
-/* The windows that cover the element `e` of an image. */
-static inline pool_field pool_covering(const cuda_pool *arg, int32_t e)
+/* The windows that cover the element (r, q) of an image. */
+static inline pool_field pool_covering(const cuda_pool *arg, int32_t r, int32_t q)
 {
     pool_field field;
 
-    field.rows =
-        pool_holding(e / arg->w, arg->oh, arg->kernel[0], arg->stride[0], arg->padding[0]);
-    field.cols =
-        pool_holding(e % arg->w, arg->ow, arg->kernel[1], arg->stride[1], arg->padding[1]);
+    field.rows = pool_holding(r, arg->oh, arg->kernel[0], arg->stride[0], arg->padding[0]);
+    field.cols = pool_holding(q, arg->ow, arg->kernel[1], arg->stride[1], arg->padding[1]);
     return field;
 }
 
@@ -83,63 +82,124 @@ static inline pool_field pool_parted(const cuda_pool *arg, int32_t u, int32_t v)
     return field;
 }
 
-KERNEL(pool_max, cuda_pool)
+/* What a thread makes: some channels of the element (r, q) of an image, at `at` of the result. In
+   the other tensor those channels of the image begin at `first`. */
+typedef struct pool_task {
+    size_t at, first;
+    int32_t r, q;
+} pool_task;
+
+/* Of thread `i`, where images of the result have this height and width. */
+INLINE pool_task pool_find(const cuda_pool *arg, size_t i, int32_t height, int32_t width,
+                           int together)
 {
-    const uint32_t out = (uint32_t)(arg.oh * arg.ow);
+    const uint32_t groups = (uint32_t)arg->channels / (uint32_t)together;
+    const uint32_t e = (uint32_t)i / groups, image = e / (uint32_t)(height * width);
+    const int32_t other = arg->h * arg->w + arg->oh * arg->ow - height * width;
+    const uint32_t c = (uint32_t)i % groups * (uint32_t)together;
+    pool_task task;
 
-    EACH(i, (size_t)arg.planes * out)
-    {
-        const uint32_t plane = (uint32_t)i / out, e = (uint32_t)i % out;
-        const float *x = arg.in + (size_t)plane * (uint32_t)(arg.h * arg.w);
-        const pool_field field = pool_covered(&arg, (int32_t)e / arg.ow, (int32_t)e % arg.ow);
-        int32_t best = field.rows.begin * arg.w + field.cols.begin;
-        float most = x[best];
+    task.r = (int32_t)(e % (uint32_t)(height * width)) / width;
+    task.q = (int32_t)(e % (uint32_t)(height * width)) % width;
+    task.at = i * (uint32_t)together;
+    task.first = (size_t)image * (uint32_t)other * (uint32_t)arg->channels + c;
+    return task;
+}
 
-        for (int32_t r = field.rows.begin; r < field.rows.end; r++)
-            for (int32_t q = field.cols.begin; q < field.cols.end; q++) {
-                const float v = x[r * arg.w + q];
+/* Where element `e` of the other image is. */
+static inline size_t pool_at(const cuda_pool *arg, const pool_task *task, int32_t e)
+{
+    return task->first + (size_t)(uint32_t)e * (uint32_t)arg->channels;
+}
 
-                if (v > most || v != v) { /* NaN beats any number */
-                    best = r * arg.w + q;
-                    most = v;
-                }
+static inline size_t pool_tasks(const cuda_pool *arg, int32_t height, int32_t width, int together)
+{
+    return (size_t)arg->images * (uint32_t)(height * width) *
+           ((uint32_t)arg->channels / (uint32_t)together);
+}
+
+/* The kernel pool_<name> does pool_<name>_do for each element of a result (height, width). */
+#define POOL(name, height, width)                                                                  \
+    KERNEL(pool_##name, cuda_pool)                                                                 \
+    {                                                                                              \
+        if (arg.together == 1) {                                                                   \
+            EACH(i, pool_tasks(&arg, height, width, 1))                                            \
+            pool_##name##_do(&arg, pool_find(&arg, i, height, width, 1), 1);                       \
+        } else {                                                                                   \
+            EACH(i, pool_tasks(&arg, height, width, CUDA_TOGETHER))                                \
+            pool_##name##_do(&arg, pool_find(&arg, i, height, width, CUDA_TOGETHER),               \
+                             CUDA_TOGETHER);                                                       \
+        }                                                                                          \
+    }
+
+/* ---- maxima ---- */
+
+INLINE void pool_max_do(const cuda_pool *arg, pool_task task, int together)
+{
+    const pool_field field = pool_covered(arg, task.r, task.q);
+    int32_t best[CUDA_TOGETHER] = {0};
+    float most[CUDA_TOGETHER] = {0}, v[CUDA_TOGETHER];
+
+    ROLLED
+    for (int32_t r = field.rows.begin; r < field.rows.end; r++)
+        ROLLED
+    for (int32_t q = field.cols.begin; q < field.cols.end; q++) {
+        const int32_t place = r * arg->w + q;
+        const bool first = r == field.rows.begin && q == field.cols.begin;
+
+        elements_read(v, arg->in, pool_at(arg, &task, place), arg->type, together);
+        for (int e = 0; e < together; e++)
+            if (first || v[e] > most[e] || v[e] != v[e]) { /* NaN beats any number */
+                best[e] = place;
+                most[e] = v[e];
             }
-        arg.out[i] = most;
-        if (arg.place)
-            arg.place[i] = best;
     }
+    elements_write(arg->out, task.at, arg->type, most, together);
+    for (int e = 0; e < together && arg->place; e++)
+        arg->place[task.at + (uint32_t)e] = best[e];
 }
 
-KERNEL(pool_max_backward, cuda_pool)
+INLINE void pool_max_backward_do(const cuda_pool *arg, pool_task task, int together)
 {
-    const uint32_t in = (uint32_t)(arg.h * arg.w);
+    const int32_t own = task.r * arg->w + task.q;
+    const pool_field windows = pool_covering(arg, task.r, task.q);
+    float sum[CUDA_TOGETHER] = {0}, dy[CUDA_TOGETHER];
 
-    EACH(i, (size_t)arg.planes * in)
-    {
-        const uint32_t plane = (uint32_t)i / in;
-        const int32_t e = (int32_t)((uint32_t)i % in);
-        const size_t first = (size_t)plane * (uint32_t)(arg.oh * arg.ow);
-        const pool_field at = pool_covering(&arg, e);
-        float sum = 0;
+    ROLLED
+    for (int32_t u = windows.rows.begin; u < windows.rows.end; u++)
+        ROLLED
+    for (int32_t v = windows.cols.begin; v < windows.cols.end; v++) {
+        const size_t at = pool_at(arg, &task, u * arg->ow + v);
 
-        for (int32_t u = at.rows.begin; u < at.rows.end; u++)
-            for (int32_t v = at.cols.begin; v < at.cols.end; v++)
-                if (arg.place[first + (uint32_t)(u * arg.ow + v)] == e)
-                    sum += arg.in[first + (uint32_t)(u * arg.ow + v)];
-        arg.out[i] = sum;
+        elements_read(dy, arg->in, at, arg->type, together);
+        for (int e = 0; e < together; e++)
+            sum[e] += arg->place[at + (uint32_t)e] == own ? dy[e] : 0;
     }
+    elements_write(arg->out, task.at, arg->type, sum, together);
 }
+
+POOL(max, arg.oh, arg.ow)
+POOL(max_backward, arg.h, arg.w)
 
 /* ---- means ---- */
 
-static inline float pool_sum(const float *x, int32_t width, pool_field field)
+/* Of what a field of the other image has. */
+INLINE void pool_average(const cuda_pool *arg, const pool_task *task, pool_field field,
+                         float divisor, int together)
 {
-    float sum = 0;
+    float sum[CUDA_TOGETHER] = {0}, v[CUDA_TOGETHER];
 
+    ROLLED
     for (int32_t r = field.rows.begin; r < field.rows.end; r++)
-        for (int32_t q = field.cols.begin; q < field.cols.end; q++)
-            sum += x[r * width + q];
-    return sum;
+        ROLLED
+    for (int32_t q = field.cols.begin; q < field.cols.end; q++) {
+        elements_read(v, arg->in, pool_at(arg, task, r * arg->w + q), arg->type, together);
+        for (int e = 0; e < together; e++)
+            sum[e] += v[e];
+    }
+    for (int e = 0; e < together; e++)
+        sum[e] /= divisor;
+    elements_write(arg->out, task->at, arg->type, sum, together);
 }
 
 static inline float pool_area(pool_field field)
@@ -153,71 +213,61 @@ static inline float pool_divisor(const cuda_pool *arg, pool_field field)
     return arg->count_padding ? (float)(arg->kernel[0] * arg->kernel[1]) : pool_area(field);
 }
 
-KERNEL(pool_mean, cuda_pool)
+INLINE void pool_mean_do(const cuda_pool *arg, pool_task task, int together)
 {
-    const uint32_t out = (uint32_t)(arg.oh * arg.ow);
+    const pool_field field = pool_covered(arg, task.r, task.q);
 
-    EACH(i, (size_t)arg.planes * out)
-    {
-        const uint32_t plane = (uint32_t)i / out, e = (uint32_t)i % out;
-        const float *x = arg.in + (size_t)plane * (uint32_t)(arg.h * arg.w);
-        const pool_field field = pool_covered(&arg, (int32_t)e / arg.ow, (int32_t)e % arg.ow);
-
-        arg.out[i] = pool_sum(x, arg.w, field) / pool_divisor(&arg, field);
-    }
+    pool_average(arg, &task, field, pool_divisor(arg, field), together);
 }
 
-KERNEL(pool_mean_backward, cuda_pool)
+INLINE void pool_parts_do(const cuda_pool *arg, pool_task task, int together)
 {
-    const uint32_t in = (uint32_t)(arg.h * arg.w);
+    const pool_field field = pool_parted(arg, task.r, task.q);
 
-    EACH(i, (size_t)arg.planes * in)
-    {
-        const uint32_t plane = (uint32_t)i / in;
-        const int32_t e = (int32_t)((uint32_t)i % in);
-        const float *dy = arg.in + (size_t)plane * (uint32_t)(arg.oh * arg.ow);
-        const pool_field at = pool_covering(&arg, e);
-        float sum = 0;
-
-        for (int32_t u = at.rows.begin; u < at.rows.end; u++)
-            for (int32_t v = at.cols.begin; v < at.cols.end; v++)
-                sum += dy[u * arg.ow + v] / pool_divisor(&arg, pool_covered(&arg, u, v));
-        arg.out[i] = sum;
-    }
+    pool_average(arg, &task, field, pool_area(field), together);
 }
 
-KERNEL(pool_parts, cuda_pool)
+/* Adds what the window (u, v) has for each of its elements. */
+INLINE void pool_add_mean(float *sum, const cuda_pool *arg, const pool_task *task, int32_t u,
+                          int32_t v, float divisor, int together)
 {
-    const uint32_t out = (uint32_t)(arg.oh * arg.ow);
+    float dy[CUDA_TOGETHER];
 
-    EACH(i, (size_t)arg.planes * out)
-    {
-        const uint32_t plane = (uint32_t)i / out, e = (uint32_t)i % out;
-        const float *x = arg.in + (size_t)plane * (uint32_t)(arg.h * arg.w);
-        const pool_field field = pool_parted(&arg, (int32_t)e / arg.ow, (int32_t)e % arg.ow);
+    elements_read(dy, arg->in, pool_at(arg, task, u * arg->ow + v), arg->type, together);
+    for (int e = 0; e < together; e++)
+        sum[e] += dy[e] / divisor;
+}
 
-        arg.out[i] = pool_sum(x, arg.w, field) / pool_area(field);
-    }
+INLINE void pool_mean_backward_do(const cuda_pool *arg, pool_task task, int together)
+{
+    const pool_field windows = pool_covering(arg, task.r, task.q);
+    float sum[CUDA_TOGETHER] = {0};
+
+    ROLLED
+    for (int32_t u = windows.rows.begin; u < windows.rows.end; u++)
+        ROLLED
+    for (int32_t v = windows.cols.begin; v < windows.cols.end; v++)
+        pool_add_mean(sum, arg, &task, u, v, pool_divisor(arg, pool_covered(arg, u, v)), together);
+    elements_write(arg->out, task.at, arg->type, sum, together);
 }
 
 /* r is in the windows from floor(r count / size) to ceil((r + 1) count / size): as many parts as
    pool_part gives with the two exchanged. */
-KERNEL(pool_parts_backward, cuda_pool)
+INLINE void pool_parts_backward_do(const cuda_pool *arg, pool_task task, int together)
 {
-    const uint32_t in = (uint32_t)(arg.h * arg.w);
+    const pool_range rows = pool_part(task.r, arg->oh, arg->h);
+    const pool_range cols = pool_part(task.q, arg->ow, arg->w);
+    float sum[CUDA_TOGETHER] = {0};
 
-    EACH(i, (size_t)arg.planes * in)
-    {
-        const uint32_t plane = (uint32_t)i / in;
-        const int32_t e = (int32_t)((uint32_t)i % in);
-        const float *dy = arg.in + (size_t)plane * (uint32_t)(arg.oh * arg.ow);
-        const pool_range rows = pool_part(e / arg.w, arg.oh, arg.h);
-        const pool_range cols = pool_part(e % arg.w, arg.ow, arg.w);
-        float sum = 0;
-
-        for (int32_t u = rows.begin; u < rows.end; u++)
-            for (int32_t v = cols.begin; v < cols.end; v++)
-                sum += dy[u * arg.ow + v] / pool_area(pool_parted(&arg, u, v));
-        arg.out[i] = sum;
-    }
+    ROLLED
+    for (int32_t u = rows.begin; u < rows.end; u++)
+        ROLLED
+    for (int32_t v = cols.begin; v < cols.end; v++)
+        pool_add_mean(sum, arg, &task, u, v, pool_area(pool_parted(arg, u, v)), together);
+    elements_write(arg->out, task.at, arg->type, sum, together);
 }
+
+POOL(mean, arg.oh, arg.ow)
+POOL(mean_backward, arg.h, arg.w)
+POOL(parts, arg.oh, arg.ow)
+POOL(parts_backward, arg.h, arg.w)

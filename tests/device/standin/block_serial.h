@@ -74,9 +74,13 @@ static inline void serial_max_to(uint32_t *at, uint32_t value)
     *at = value > *at ? value : *at;
 }
 
+#define ROLLED
+#define CALLED                   static inline
 #define FMA(a, b, c)             ((a) * (b) + (c))
 #define ATOMIC_ADD(at, value)    serial_add_to(at, value)
 #define ATOMIC_ADD_64(at, value) (*(at) += (value))
 #define ATOMIC_MAX(at, value)    serial_max_to(at, value)
+#define WIDEN_F16(half)          half_widen_f16(half)
+#define ROUND_F16(value)         half_round_f16(value)
 
 #endif
