@@ -136,7 +136,7 @@ test-slurm: tests ## training under Slurm, its nodes made of namespaces; install
 	@$(SETUP) slurm
 	@tests/slurm/slurm.sh build
 
-test-explain: tests ## runs with ten causes planted in three models, and the configs as they are: what cohort explain finds; minutes
+test-explain: tests ## runs with ten causes planted in five models, and the configs as they are: what cohort explain finds; minutes
 	@tests/explain/matrix.sh build/cohort build/tests/explain/plant build/tests/explain/libslow_disk.so . all
 	@tests/explain/matrix.sh build/cohort build/tests/explain/plant build/tests/explain/libslow_disk.so . shipped
 
