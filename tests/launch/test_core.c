@@ -397,7 +397,8 @@ static void core_dump_is_quick_and_small(void **state)
         assert_non_null(strstr(co_error_message(), "rank 1 (process "));
         assert_non_null(strstr(co_error_message(), want));
         assert_true(co_clock_seconds(shared->died_ns, shared->noticed_ns) < WAITS_S);
-        assert_in_range(shared->grown, 0, GROWTH);
+        if (!is_emulated()) /* qemu's own dump reads what the ranks leave out */
+            assert_in_range(shared->grown, 0, GROWTH);
     }
     assert_int_equal(chdir("/"), 0);
     snprintf(command, sizeof(command), "rm -rf %s", folder);

@@ -180,11 +180,13 @@ static void product_run_block(const product_block *b, char *own, size_t own_step
     for (int t = 0; t < threads; t++) {
         const co_range mine = co_parallel_part(tiles, t, threads);
         float *place = (float *)(void *)(own + (size_t)t * own_step);
+        const int64_t n = mine.end - mine.begin, groups = product_divide_up(n, PRODUCT_TILES);
 
-        for (int64_t i = mine.begin; i < mine.end; i += PRODUCT_TILES)
+        /* Groups of nearly the same size: each brings the panels of b into L2 once. */
+        for (int64_t g = 0; g < groups; g++)
             product_multiply(
-                b, place, i * rows,
-                product_least(product_least(i + PRODUCT_TILES, mine.end) * rows, p->a.n));
+                b, place, (mine.begin + n * g / groups) * rows,
+                product_least((mine.begin + n * (g + 1) / groups) * rows, p->a.n));
     }
 }
 

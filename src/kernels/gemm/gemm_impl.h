@@ -136,10 +136,17 @@ static void gemm_pack_narrow(float *to, int64_t width, const gemm_rows *from, in
     }
 }
 
-/* Prefetches the rows of the panel to the right: each is on another page. */
+/* Of n columns, those of one vector. */
+SIMD_INLINE int64_t gemm_lanes(int64_t n)
+{
+    return n < 0 ? 0 : n < LANES ? n : LANES;
+}
+
+/* Prefetches the rows of the panel to the right: each is on another page. With short vectors a tile
+   of rows is wider than a panel. */
 static void gemm_pack(float *to, int64_t width, const gemm_rows *from, int64_t columns)
 {
-    const int64_t first = columns < LANES ? columns : LANES, second = columns - first;
+    const int64_t first = gemm_lanes(columns), second = gemm_lanes(columns - LANES);
 
     if (width <= LANES) {
         gemm_pack_narrow(to, width, from, columns);
@@ -152,6 +159,8 @@ static void gemm_pack(float *to, int64_t width, const gemm_rows *from, int64_t c
         __builtin_prefetch(row + 3 * LANES, 0, 2);
         simd_store_any(to, simd_load_some(row, first));
         simd_store_any(to + LANES, simd_load_some(row + first, second));
+        for (int64_t i = 2 * LANES; i < width; i += LANES)
+            simd_store_any(to + i, simd_load_some(row + i, gemm_lanes(columns - i)));
     }
 }
 
@@ -166,6 +175,7 @@ SIMD_INLINE void gemm_turn_square(float *to, int64_t width, const gemm_rows *fro
     {
         const float *row = from->at + (i + r) * from->step + l;
 
+        __builtin_prefetch(row + 4 * LANES, 0, 2); /* more rows than a CPU follows by itself */
         v[r] = i + r >= from->n ? (vec){0}
                : some == LANES  ? simd_load_any(row)
                                 : simd_load_some(row, some);
