@@ -184,9 +184,8 @@ static void product_run_block(const product_block *b, char *own, size_t own_step
 
         /* Groups of nearly the same size: each brings the panels of b into L2 once. */
         for (int64_t g = 0; g < groups; g++)
-            product_multiply(
-                b, place, (mine.begin + n * g / groups) * rows,
-                product_least((mine.begin + n * (g + 1) / groups) * rows, p->a.n));
+            product_multiply(b, place, (mine.begin + n * g / groups) * rows,
+                             product_least((mine.begin + n * (g + 1) / groups) * rows, p->a.n));
     }
 }
 
