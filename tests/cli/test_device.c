@@ -44,6 +44,23 @@ static void device_residual_network_agrees_with_cpu(void **state)
     program_remove("gpu");
 }
 
+static void device_residual_network_has_its_bits_on_two_ranks(void **state)
+{
+    const char *train = "train resnet.yaml --quiet -s device=cuda -s precision=bf16 -s shards=4";
+    char line[256], first[65], second[65];
+
+    (void)state;
+    snprintf(line, sizeof(line), "%s --run-dir one", train);
+    program_assert_success(device_run("STANDIN_GPUS=2", line));
+    snprintf(line, sizeof(line), "%s -n 2 --run-dir two", train);
+    program_assert_success(device_run("STANDIN_GPUS=2", line));
+    program_weights(first, "one");
+    program_weights(second, "two");
+    assert_string_equal(first, second);
+    program_remove("one");
+    program_remove("two");
+}
+
 /* Sequences whose last is shorter than the others, and labels that do not count. */
 static void device_transformers_agree_with_cpu(void **state)
 {
@@ -302,6 +319,7 @@ int main(int argc, char **argv)
     };
     const struct CMUnitTest residual[] = {
         cmocka_unit_test(device_residual_network_agrees_with_cpu),
+        cmocka_unit_test(device_residual_network_has_its_bits_on_two_ranks),
     };
     const char *part = argc > 3 ? argv[3] : "";
     int failed;
