@@ -31,6 +31,10 @@ co_status co_dataset_take_label(int32_t *out, const co_dataset *dataset, uint64_
 /* The stored bytes of sample i, as by co_dataset_ops.read. */
 co_status co_dataset_stored_sample(co_bytes *out, const co_dataset *dataset, co_buffer *buffer,
                                    uint64_t i);
+/* Whether it wants to know which samples are read next. */
+bool co_dataset_expects(const co_dataset *dataset);
+/* As co_dataset_ops.expect; false where the format needs no such notice. */
+bool co_dataset_expect(const co_dataset *dataset, const uint32_t *sample, uint64_t n);
 /* The name of a sample in messages: its file, or its number and the data set's path. */
 void co_dataset_sample_name(const co_dataset *dataset, char *out, size_t size, uint64_t i);
 /* Borrowed; NULL if the label has no name. */

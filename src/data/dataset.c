@@ -409,6 +409,16 @@ bool co_dataset_skips_bad(const co_dataset *dataset)
     return dataset->on_bad != 0;
 }
 
+bool co_dataset_expects(const co_dataset *dataset)
+{
+    return dataset->ops->expect != NULL;
+}
+
+bool co_dataset_expect(const co_dataset *dataset, const uint32_t *sample, uint64_t n)
+{
+    return dataset->ops->expect && dataset->ops->expect(dataset->self, sample, n);
+}
+
 void co_dataset_sample_name(const co_dataset *dataset, char *out, size_t size, uint64_t i)
 {
     if (dataset->ops->sample_name)

@@ -25,6 +25,7 @@ static co_status loader_plan(co_loader *l, loader_slot *slot)
 {
     co_batch *batch = &slot->batch;
 
+    loader_expect(l);
     batch->epoch = l->epoch;
     batch->step = l->step;
     batch->count = 0;

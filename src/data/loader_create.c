@@ -116,6 +116,8 @@ static co_status loader_create(co_loader **out, const co_loader_options *options
     pthread_cond_init(&l->freed, NULL);
     st = loader_make_slots(l);
     if (st == CO_OK)
+        st = loader_expect_begin(l, loader_max_batch(l));
+    if (st == CO_OK)
         st = loader_start(l, options->threads);
     if (st != CO_OK) {
         co_loader_destroy(l);
@@ -146,6 +148,7 @@ static void loader_stop(co_loader *l)
     pthread_mutex_unlock(&l->queue_lock);
     for (int i = 0; i < l->n_thread; i++)
         pthread_join(l->reader[i].thread, NULL);
+    loader_expect_end(l);
 }
 
 void co_loader_destroy(co_loader *loader)

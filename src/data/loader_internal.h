@@ -39,6 +39,10 @@ struct co_loader {
     uint64_t begun;            /* batches begun */
     loader_slot *open;         /* the last batch begun, while it has unclaimed samples; else NULL */
     uint64_t epoch, step;      /* of the next batch */
+    bool expects;              /* the data set wants to know which batches come */
+    uint64_t expect_epoch, expect_end; /* it knows of this epoch, up to this step */
+    uint64_t expect_most;              /* samples of a batch */
+    uint32_t *expect_sample;           /* owned: (expect_most) */
 
     pthread_mutex_t queue_lock;
     pthread_cond_t filled, freed;
@@ -58,7 +62,14 @@ struct co_loader {
     loader_reader *reader; /* owned, (n_thread) */
 };
 
+/* Batches have up to `most` samples. */
+co_status loader_expect_begin(co_loader *loader, uint64_t most);
+/* Under plan_lock, for the batch that is next. */
+void loader_expect(co_loader *loader);
+/* Without readers. Ends what the data set does for batches that nobody will take. */
+void loader_expect_end(co_loader *loader);
+
 /* Main function of a reader thread; the argument is the loader. */
-void *loader_read_ahead(void *loader);
+void *loader_read_ahead(void *arg);
 
 #endif

@@ -92,6 +92,13 @@ static co_status pack_read(const void *state, co_bytes *out, co_buffer *buffer, 
     return co_pack_record(out, &self->file, self->split, i);
 }
 
+static bool pack_expect(const void *state, const uint32_t *sample, uint64_t n)
+{
+    const pack *self = state;
+
+    return self->sharded && co_shard_set_expect(&self->shards, sample, n);
+}
+
 static int32_t pack_label(const void *state, uint64_t i)
 {
     const pack *self = state;
@@ -140,4 +147,5 @@ const co_dataset_ops co_dataset_pack = {
     .sample_name = pack_sample_name,
     .class_name = pack_class_name,
     .close = pack_close,
+    .expect = pack_expect,
 };

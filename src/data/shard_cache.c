@@ -6,42 +6,24 @@
  * whoever needs it first, under a lock of its bytes, which ends with the process that holds it.
  * Nothing is trusted for being there: shard_set.c holds samples against the checksums of the index.
  */
-#include "data/shard_cache.h"
-
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/sha256.h"
 #include "core/fs.h"
 #include "core/log.h"
 #include "core/mem.h"
-#include "data/cache_folder.h"
-#include "fetch/range.h"
+#include "data/shard_cache_internal.h"
 
-#define CACHE_BLOCK     ((uint64_t)256 << 10)
-#define CACHE_MOST      ((uint64_t)4 << 20)  /* bytes of a request */
-#define CACHE_PAGE      ((uint64_t)64 << 10) /* a multiple of any page's size */
-#define CACHE_MAX_INDEX ((uint64_t)8 << 30)
+#define CACHE_BLOCK      ((uint64_t)256 << 10)
+#define CACHE_PAGE       ((uint64_t)64 << 10) /* a multiple of any page's size */
+#define CACHE_MOST_AHEAD ((uint64_t)1 << 27)  /* blocks of a set that is fetched ahead: 32 TiB */
 
 enum { CACHE_ABSENT, CACHE_PRESENT, CACHE_DAMAGED /* reserved, to be fetched again */ };
-
-struct co_shard_cache {
-    char url[PATH_MAX];
-    co_range *range; /* owned */
-    co_cache_folder folder;
-    const co_shard_index *index;
-    _Atomic(uint8_t *) *map; /* owned: (shards) mappings of files, NULL until they are needed */
-    pthread_mutex_t lock;    /* of making one */
-    atomic_bool warned;
-};
 
 static uint64_t cache_round(uint64_t n, uint64_t to)
 {
@@ -70,159 +52,6 @@ static atomic_uchar *cache_states(const co_shard_cache *c, uint32_t shard)
                             cache_states_at(co_shard_index_shard_size(c->index, shard)));
 }
 
-static co_status cache_address(char out[PATH_MAX], const co_shard_cache *c, const char *name)
-{
-    if (snprintf(out, PATH_MAX, "%s/%s", c->url, name) >= PATH_MAX)
-        return co_fail(CO_E_USAGE, "%s: the address is too long", c->url);
-    return CO_OK;
-}
-
-/* ---- the index ---- */
-
-/* A set's name in the cache: the same for the same index at the same address. */
-static void cache_identify(char id[CO_CACHE_ID], const char *url, const uint8_t head[CO_SHARD_HEAD])
-{
-    co_sha256 hash;
-    char hex[65];
-
-    co_sha256_begin(&hash);
-    co_sha256_add(&hash, url, strlen(url) + 1);
-    co_sha256_add(&hash, head, CO_SHARD_HEAD);
-    co_sha256_end(hex, &hash);
-    memcpy(id, hex, CO_CACHE_ID - 1);
-    id[CO_CACHE_ID - 1] = '\0';
-}
-
-/* As much memory as has come, not as much as a header claims. */
-static co_status cache_fetch_index(uint8_t **out, const co_shard_cache *c, const char *url,
-                                   uint64_t size)
-{
-    uint8_t *bytes = NULL;
-
-    for (uint64_t at = 0; at < size;) {
-        const uint64_t n = size - at < CACHE_MOST ? size - at : CACHE_MOST;
-        uint8_t *more = co_realloc(bytes, (size_t)(at + n), 1);
-        const co_range_request request = {url, at, (size_t)n, size};
-        const co_status st = more ? co_range_read(more + at, NULL, c->range, &request) : CO_E_NOMEM;
-
-        if (st != CO_OK) {
-            co_free(more ? more : bytes);
-            return st;
-        }
-        bytes = more;
-        at += n;
-    }
-    *out = bytes;
-    return CO_OK;
-}
-
-static co_status cache_keep_index(const co_shard_cache *c, const uint8_t *bytes, size_t size)
-{
-    char path[PATH_MAX + 16];
-    co_atomic_file *file;
-
-    snprintf(path, sizeof(path), "%s/index", c->folder.path);
-    CO_TRY(co_atomic_open(&file, path));
-    if (fchmod(fileno(co_atomic_stream(file)), 0600) == 0 &&
-        fwrite(bytes, 1, size, co_atomic_stream(file)) == size)
-        return co_atomic_commit(file);
-    co_atomic_discard(file);
-    return CO_E_IO;
-}
-
-/* The index as it is kept, if it is that of `head` and whole. */
-static bool cache_find_index(uint8_t **out, const co_shard_cache *c, const uint8_t *head,
-                             uint64_t size)
-{
-    const co_open_rule rule = {.status = CO_E_IO, .own = true, .max = CACHE_MAX_INDEX};
-    char path[PATH_MAX + 16];
-    co_shard_index index;
-    size_t n = 0;
-    bool good;
-
-    snprintf(path, sizeof(path), "%s/index", c->folder.path);
-    if (!co_fs_exists(path) || co_fs_read_as(out, &n, path, &rule) != CO_OK)
-        return false;
-    good = n == size && memcmp(*out, head, CO_SHARD_HEAD) == 0 &&
-           co_shard_index_parse(&index, *out, n, path) == CO_OK;
-    if (good)
-        co_shard_index_free(&index);
-    else
-        co_free(*out);
-    return good;
-}
-
-static co_status cache_take_index(uint8_t **bytes, size_t *size, bool *missing, co_shard_cache *c,
-                                  const co_shard_cache_options *o)
-{
-    uint8_t head[CO_SHARD_HEAD];
-    char url[PATH_MAX], id[CO_CACHE_ID];
-    co_range_request request = {url, 0, CO_SHARD_HEAD, 0};
-    co_range_answer answer = {.missing = false};
-    uint64_t whole;
-    co_status st;
-
-    CO_TRY(cache_address(url, c, CO_SHARD_INDEX_NAME));
-    st = co_range_read(head, &answer, c->range, &request);
-    *missing = answer.missing;
-    if (st != CO_OK)
-        return st;
-    CO_TRY(co_shard_index_size(&whole, head, url));
-    if (whole != answer.total || whole > CACHE_MAX_INDEX)
-        return co_fail(CO_E_DATA, "%s: has %llu bytes, its header says %llu", url,
-                       (unsigned long long)answer.total, (unsigned long long)whole);
-    cache_identify(id, c->url, head);
-    CO_TRY(co_cache_folder_open(&c->folder, o->folder, id, o->limit));
-    *size = (size_t)whole;
-    if (cache_find_index(bytes, c, head, whole))
-        return CO_OK;
-    CO_TRY(cache_fetch_index(bytes, c, url, whole));
-    (void)cache_keep_index(c, *bytes, *size); /* or it is fetched once more */
-    return CO_OK;
-}
-
-co_status co_shard_cache_open(co_shard_cache **out, uint8_t **bytes, size_t *size, bool *missing,
-                              const co_shard_cache_options *options)
-{
-    co_shard_cache *c = co_calloc(1, sizeof(*c));
-    co_status st;
-
-    *missing = false;
-    if (!c)
-        return CO_E_NOMEM;
-    c->folder.lock = -1;
-    pthread_mutex_init(&c->lock, NULL);
-    snprintf(c->url, sizeof(c->url), "%s", options->url);
-    st = co_range_create(&c->range, options->retry_s);
-    if (st == CO_OK)
-        st = cache_take_index(bytes, size, missing, c, options);
-    if (st != CO_OK) {
-        co_shard_cache_close(c);
-        return st;
-    }
-    *out = c;
-    return CO_OK;
-}
-
-co_status co_shard_cache_start(co_shard_cache *c, const co_shard_index *index)
-{
-    uint64_t wanted = 0;
-
-    c->index = index;
-    c->map = co_calloc(index->shards, sizeof(*c->map));
-    if (!c->map)
-        return CO_E_NOMEM;
-    for (uint32_t k = 0; k < index->shards; k++) {
-        const uint64_t size = co_shard_index_shard_size(index, k);
-
-        if (size > INT64_MAX / 4 || wanted > UINT64_MAX / 4)
-            return co_fail(CO_E_DATA, "%s: its shards are too large", c->url);
-        wanted += cache_file_size(size);
-    }
-    co_range_rest(c->range);
-    return co_cache_folder_make_room(&c->folder, wanted);
-}
-
 /* ---- files ---- */
 
 static co_status cache_path(char out[PATH_MAX], const co_shard_cache *c, uint32_t shard)
@@ -232,11 +61,16 @@ static co_status cache_path(char out[PATH_MAX], const co_shard_cache *c, uint32_
     return CO_OK;
 }
 
+static struct flock cache_region(short type, uint64_t offset, uint64_t n)
+{
+    return (struct flock){
+        .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)offset, .l_len = (off_t)n};
+}
+
 /* F_WRLCK: wait for the lock of some bytes of a file; F_UNLCK: end it, as closing the file does. */
 static co_status cache_lock(int fd, short type, uint64_t offset, uint64_t n, const char *path)
 {
-    struct flock lock = {
-        .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)offset, .l_len = (off_t)n};
+    struct flock lock = cache_region(type, offset, n);
 
     while (fcntl(fd, F_OFD_SETLKW, &lock) != 0)
         if (errno != EINTR)
@@ -346,29 +180,37 @@ static bool cache_reserve(const co_shard_cache *c, atomic_uchar *state, uint64_t
     return true;
 }
 
-/* Fetch some blocks, which are locked. *kept false: there is no room for them. */
-static co_status cache_fetch_run(bool *kept, const co_shard_cache *c, uint32_t shard, int fd,
+/* Blocks that are locked. */
+typedef struct cache_locked {
+    int fd;
+    uint32_t shard;
+    const atomic_bool *cancel; /* of the request; NULL: it is waited for */
+} cache_locked;
+
+/* Fetch some blocks. *kept false: there is no room for them. */
+static co_status cache_fetch_run(bool *kept, const co_shard_cache *c, const cache_locked *locked,
                                  uint64_t first, uint64_t end)
 {
+    const uint32_t shard = locked->shard;
     const uint64_t size = co_shard_index_shard_size(c->index, shard);
     const uint64_t offset = first * CACHE_BLOCK;
     const uint64_t n = (end * CACHE_BLOCK < size ? end * CACHE_BLOCK : size) - offset;
     atomic_uchar *state = cache_states(c, shard);
     char url[PATH_MAX];
-    const co_range_request request = {url, offset, (size_t)n, size};
+    const co_range_request request = {url, offset, (size_t)n, size, locked->cancel};
     uint8_t *bytes;
     co_status st;
 
     *kept = cache_reserve(c, state, first, end);
     if (!*kept)
         return CO_OK;
-    CO_TRY(cache_address(url, c, c->index->shard_name[shard]));
+    CO_TRY(co_shard_cache_address(url, c, c->index->shard_name[shard]));
     bytes = co_calloc((size_t)n, 1);
     if (!bytes)
         return CO_E_NOMEM;
     st = co_range_read(bytes, NULL, c->range, &request);
     if (st == CO_OK)
-        *kept = cache_put(fd, bytes, n, offset);
+        *kept = cache_put(locked->fd, bytes, n, offset);
     co_free(bytes);
     for (uint64_t b = first; b < end && st == CO_OK && *kept; b++)
         atomic_store_explicit(&state[b], CACHE_PRESENT, memory_order_release);
@@ -376,21 +218,21 @@ static co_status cache_fetch_run(bool *kept, const co_shard_cache *c, uint32_t s
 }
 
 /* Whoever comes second finds the blocks there. */
-static co_status cache_fetch_locked(bool *kept, const co_shard_cache *c, uint32_t shard, int fd,
+static co_status cache_fetch_locked(bool *kept, const co_shard_cache *c, const cache_locked *locked,
                                     uint64_t first, uint64_t end)
 {
     *kept = true;
     for (uint64_t b = first; b < end && *kept;) {
         uint64_t stop = b;
 
-        while (stop < end && (stop - b) * CACHE_BLOCK < CACHE_MOST &&
-               !cache_has(c, shard, stop, stop + 1))
+        while (stop < end && (stop - b) * CACHE_BLOCK < CO_CACHE_MOST &&
+               !cache_has(c, locked->shard, stop, stop + 1))
             stop++;
         if (stop == b) {
             b++;
             continue;
         }
-        CO_TRY(cache_fetch_run(kept, c, shard, fd, b, stop));
+        CO_TRY(cache_fetch_run(kept, c, locked, b, stop));
         b = stop;
     }
     return CO_OK;
@@ -401,18 +243,104 @@ static co_status cache_fetch_locked(bool *kept, const co_shard_cache *c, uint32_
 static co_status cache_fetch(bool *kept, const co_shard_cache *c, uint32_t shard, uint64_t first,
                              uint64_t end)
 {
+    cache_locked locked = {.shard = shard};
     char path[PATH_MAX];
     co_status st = CO_OK;
-    int fd;
 
     *kept = false;
-    if (cache_path(path, c, shard) != CO_OK || co_open_private(&fd, path) != CO_OK)
+    if (cache_path(path, c, shard) != CO_OK || co_open_private(&locked.fd, path) != CO_OK)
         return CO_OK;
-    if (cache_lock(fd, F_WRLCK, first * CACHE_BLOCK, (end - first) * CACHE_BLOCK, path) == CO_OK)
-        st = cache_fetch_locked(kept, c, shard, fd, first, end);
-    close(fd);
+    if (cache_lock(locked.fd, F_WRLCK, first * CACHE_BLOCK, (end - first) * CACHE_BLOCK, path) ==
+        CO_OK)
+        st = cache_fetch_locked(kept, c, &locked, first, end);
+    close(locked.fd);
     return st;
 }
+
+/* ---- ahead ---- */
+
+/* What another thread or process is fetching is left to it. */
+static bool cache_fetch_ahead(void *arg, const co_shard_run *run, const atomic_bool *cancel)
+{
+    struct flock lock =
+        cache_region(F_WRLCK, run->first * CACHE_BLOCK, (run->end - run->first) * CACHE_BLOCK);
+    co_shard_cache *c = arg;
+    cache_locked locked = {.shard = run->shard, .cancel = cancel};
+    char path[PATH_MAX];
+    co_status st = CO_OK;
+    bool kept = true;
+
+    if (atomic_load(&c->full) || cache_has(c, run->shard, run->first, run->end))
+        return true;
+    if (cache_path(path, c, run->shard) != CO_OK || co_open_private(&locked.fd, path) != CO_OK)
+        return false;
+    if (fcntl(locked.fd, F_OFD_SETLK, &lock) == 0)
+        st = cache_fetch_locked(&kept, c, &locked, run->first, run->end);
+    close(locked.fd);
+    if (!kept)
+        atomic_store(&c->full, true);
+    return st == CO_OK;
+}
+
+bool co_shard_cache_expect(co_shard_cache *c, const uint32_t *sample, uint64_t n)
+{
+    if (!c->ahead)
+        return false;
+    if (n == 0)
+        co_shard_ahead_stop(c->ahead);
+    for (uint64_t i = 0; i < n; i++) {
+        const co_shard_entry e = co_shard_index_entry(c->index, sample[i]);
+
+        if (atomic_load(&c->full) || cache_map(c, e.shard) != CO_OK)
+            return false;
+        for (uint64_t b = e.offset / CACHE_BLOCK; b < cache_blocks(e.offset + e.size); b++)
+            if (!cache_has(c, e.shard, b, b + 1))
+                co_shard_ahead_add(c->ahead, c->first_block[e.shard] + b, e.shard, b);
+    }
+    return true;
+}
+
+static co_status cache_start_ahead(co_shard_cache *c)
+{
+    co_shard_ahead_options options = {.threads = c->prefetch, .fetch = cache_fetch_ahead, .arg = c};
+    uint64_t blocks = 0;
+
+    if (c->prefetch == 0)
+        return CO_OK;
+    c->first_block = co_calloc(c->index->shards, sizeof(*c->first_block));
+    if (!c->first_block)
+        return CO_E_NOMEM;
+    for (uint32_t k = 0; k < c->index->shards; k++) {
+        c->first_block[k] = blocks;
+        blocks += cache_blocks(co_shard_index_shard_size(c->index, k)); /* was checked */
+    }
+    if (blocks > CACHE_MOST_AHEAD)
+        return CO_OK;
+    options.blocks = blocks;
+    return co_shard_ahead_create(&c->ahead, &options);
+}
+
+co_status co_shard_cache_start(co_shard_cache *c, const co_shard_index *index)
+{
+    uint64_t wanted = 0;
+
+    c->index = index;
+    c->map = co_calloc(index->shards, sizeof(*c->map));
+    if (!c->map)
+        return CO_E_NOMEM;
+    for (uint32_t k = 0; k < index->shards; k++) {
+        const uint64_t size = co_shard_index_shard_size(index, k);
+
+        if (size > INT64_MAX / 4 || wanted > UINT64_MAX / 4)
+            return co_fail(CO_E_DATA, "%s: its shards are too large", c->url);
+        wanted += cache_file_size(size);
+    }
+    CO_TRY(cache_start_ahead(c));
+    co_range_rest(c->range);
+    return co_cache_folder_make_room(&c->folder, wanted);
+}
+
+/* ---- samples ---- */
 
 /* The sample alone, kept nowhere. */
 static co_status cache_direct(co_bytes *out, const co_shard_cache *c, co_buffer *buffer,
@@ -420,10 +348,10 @@ static co_status cache_direct(co_bytes *out, const co_shard_cache *c, co_buffer 
 {
     char url[PATH_MAX];
     const co_range_request request = {url, e->offset, e->size,
-                                      co_shard_index_shard_size(c->index, e->shard)};
+                                      co_shard_index_shard_size(c->index, e->shard), NULL};
     uint8_t *bytes;
 
-    CO_TRY(cache_address(url, c, c->index->shard_name[e->shard]));
+    CO_TRY(co_shard_cache_address(url, c, c->index->shard_name[e->shard]));
     CO_TRY(co_buffer_reserve(&bytes, buffer, e->size));
     CO_TRY(co_range_read(bytes, NULL, c->range, &request));
     *out = (co_bytes){bytes, e->size};
@@ -474,6 +402,8 @@ void co_shard_cache_close(co_shard_cache *c)
 {
     if (!c)
         return;
+    co_shard_ahead_destroy(c->ahead);
+    co_free(c->first_block);
     for (uint32_t k = 0; c->map && k < c->index->shards; k++)
         if (atomic_load(&c->map[k]))
             munmap(atomic_load(&c->map[k]),

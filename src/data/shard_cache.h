@@ -16,6 +16,7 @@ typedef struct co_shard_cache_options {
     const char *folder; /* that keeps them; NULL: the user's */
     uint64_t limit;     /* bytes of all sets that are kept there */
     double retry_s;     /* how long a request that fails is repeated */
+    int prefetch;       /* requests at once for samples that are expected; 0: none */
 } co_shard_cache_options;
 
 /* Fetch the index of the shards, or find it where it is kept. `bytes` is the caller's, with
@@ -29,6 +30,8 @@ co_status co_shard_cache_start(co_shard_cache *cache, const co_shard_index *inde
    kept of it is damaged, it is fetched. CO_E_IO names the address. */
 co_status co_shard_cache_read(co_bytes *out, co_shard_cache *cache, co_buffer *buffer,
                               const co_shard_entry *entry, bool again);
+/* As co_shard_set_expect. */
+bool co_shard_cache_expect(co_shard_cache *cache, const uint32_t *sample, uint64_t n);
 void co_shard_cache_close(co_shard_cache *cache);
 
 #endif

@@ -175,7 +175,7 @@ static co_status set_open_pattern(co_shard_set *s, const char *label)
 /* Only an index says which shards a server has. */
 static co_status set_open_remote(co_shard_set *s, const co_shard_set_options *o)
 {
-    const co_shard_cache_options options = {s->root, o->cache, o->limit, o->retry_s};
+    const co_shard_cache_options options = {s->root, o->cache, o->limit, o->retry_s, o->prefetch};
     char path[PATH_MAX], why[PATH_MAX];
     size_t size;
     co_status st;
@@ -278,6 +278,11 @@ co_status co_shard_set_read(co_bytes *out, const co_shard_set *s, co_buffer *buf
         return CO_OK;
     CO_TRY(co_shard_cache_read(out, s->cache, buffer, &e, true));
     return set_check(s, out, buffer, &e, i);
+}
+
+bool co_shard_set_expect(const co_shard_set *s, const uint32_t *sample, uint64_t n)
+{
+    return s->cache && co_shard_cache_expect(s->cache, sample, n);
 }
 
 void co_shard_set_sample_name(const co_shard_set *s, char *out, size_t size, uint64_t i)

@@ -18,6 +18,7 @@ typedef struct co_shard_set_options {
     const char *cache; /* folder that keeps what is fetched; NULL: the user's */
     uint64_t limit;    /* bytes that it keeps of all sets */
     double retry_s;    /* how long a request that fails is repeated */
+    int prefetch;      /* requests at once for samples that are expected; 0: none */
 } co_shard_set_options;
 
 /* Zero is closed. */
@@ -41,6 +42,10 @@ co_status co_shard_set_open(co_shard_set *out, const co_shard_set_options *optio
    packed files is checked when it is read first. */
 co_status co_shard_set_read(co_bytes *out, const co_shard_set *shards, co_buffer *buffer,
                             uint64_t i);
+/* These samples will be read soon, in this order: what of them is not in the cache is fetched
+   meanwhile. Thread-safe. n = 0: none are expected any more, and nothing is being fetched when it
+   returns. False: there is nothing to fetch, now or later. */
+bool co_shard_set_expect(const co_shard_set *shards, const uint32_t *sample, uint64_t n);
 /* "FOLDER/SHARD: NAME" */
 void co_shard_set_sample_name(const co_shard_set *shards, char *out, size_t size, uint64_t i);
 void co_shard_set_close(co_shard_set *shards);

@@ -40,7 +40,8 @@ co_status co_shard_split_open(co_shard_set *out, const co_shard_keys *keys,
                                     .label = source->label,
                                     .cache = keys->cache,
                                     .limit = (uint64_t)keys->cache_limit << 30,
-                                    .retry_s = (double)keys->retry};
+                                    .retry_s = (double)keys->retry,
+                                    .prefetch = (int)keys->prefetch};
     co_status st;
 
     if (!co_range_is_address(source->path)) {

@@ -5,10 +5,12 @@
 
 #include "data/shard_set.h"
 
+#define CO_SHARD_MAX_PREFETCH 64
+
 typedef struct co_shard_keys {
     const char *train, *test; /* test: NULL for val, or else test */
     const char *cache;
-    int64_t cache_limit, retry; /* GiB; seconds */
+    int64_t cache_limit, retry, prefetch; /* GiB; seconds; requests */
 } co_shard_keys;
 
 #define CO_SHARD_KEY(at, name, key, type, text, min, max, help)                                    \
@@ -27,7 +29,9 @@ typedef struct co_shard_keys {
         CO_SHARD_KEY(at, "cache_limit", cache_limit, CO_KEY_INT, "64", 1, 1 << 20,                 \
                      "GiB that it keeps of all sets; what does not fit is fetched each time"),     \
         CO_SHARD_KEY(at, "retry", retry, CO_KEY_INT, "120", 0, 86400,                              \
-                     "seconds for which a request that fails is repeated, later and later")
+                     "seconds for which a request that fails is repeated, later and later"),       \
+        CO_SHARD_KEY(at, "prefetch", prefetch, CO_KEY_INT, "8", 0, CO_SHARD_MAX_PREFETCH,          \
+                     "requests at once, of each rank, for batches to come; 0: none")
 
 typedef struct co_shard_source {
     const char *path;

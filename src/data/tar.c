@@ -84,6 +84,11 @@ static co_status tar_read(const void *state, co_bytes *out, co_buffer *buffer, u
     return co_shard_set_read(out, &((const tar *)state)->shards, buffer, i);
 }
 
+static bool tar_expect(const void *state, const uint32_t *sample, uint64_t n)
+{
+    return co_shard_set_expect(&((const tar *)state)->shards, sample, n);
+}
+
 static int32_t tar_label(const void *state, uint64_t i)
 {
     return (int32_t)co_shard_index_entry(&((const tar *)state)->shards.index, i).label;
@@ -116,4 +121,5 @@ const co_dataset_ops co_dataset_tar = {
     .sample_name = tar_sample_name,
     .class_name = tar_class_name,
     .close = tar_close,
+    .expect = tar_expect,
 };

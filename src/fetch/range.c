@@ -151,6 +151,15 @@ static size_t range_header(char *bytes, size_t size, size_t n, void *arg)
     return all;
 }
 
+static int range_cancelled(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all,
+                           curl_off_t up)
+{
+    const atomic_bool *cancel = arg;
+
+    (void)down_all, (void)down, (void)up_all, (void)up;
+    return cancel && atomic_load(cancel);
+}
+
 static void range_set(const co_range *r, CURL *handle, range_state *s)
 {
     const co_fetch_library *l = &r->library;
@@ -166,6 +175,9 @@ static void range_set(const co_range *r, CURL *handle, range_state *s)
     l->setopt(handle, CURLOPT_WRITEDATA, s);
     l->setopt(handle, CURLOPT_HEADERFUNCTION, range_header);
     l->setopt(handle, CURLOPT_HEADERDATA, s);
+    l->setopt(handle, CURLOPT_NOPROGRESS, q->cancel ? 0L : 1L);
+    l->setopt(handle, CURLOPT_XFERINFOFUNCTION, range_cancelled);
+    l->setopt(handle, CURLOPT_XFERINFODATA, q->cancel);
 }
 
 /* Whether the same request may be answered another time. */
@@ -282,7 +294,7 @@ co_status co_range_read(uint8_t *out, co_range_answer *answer, co_range *r,
         const co_status st = range_once(&again, answer ? answer : &any, r, &s);
         const double seconds = co_clock_seconds(start, co_clock_ns());
 
-        if (st == CO_OK || !again)
+        if (st == CO_OK || !again || request->cancel)
             return st;
         if (seconds + wait > r->retry_s ||
             (tries >= RANGE_FIRST_TRIES && !atomic_load(&r->reached)))

@@ -5,6 +5,7 @@
 #ifndef CO_FETCH_RANGE_H
 #define CO_FETCH_RANGE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +21,9 @@ typedef struct co_range_request {
     uint64_t offset;
     size_t n;       /* bytes, at least 1 */
     uint64_t total; /* that the file has; 0: not known */
+    /* Of a request that nobody waits for: it is made once, without a warning, and ends in about a
+       second when this becomes true. NULL: it is repeated until it is answered. */
+    const atomic_bool *cancel;
 } co_range_request;
 
 typedef struct co_range_answer {

@@ -13,6 +13,7 @@
 #include "data/shard_write.h"
 #include "fetch/range.h"
 #include "folder_server.h"
+#include "waits.h"
 
 enum { SAMPLES = 400, SHARDS = 4, BLOCK = 256 << 10 };
 
@@ -89,6 +90,7 @@ static co_status open_status(co_shard_set *out, const char *name, uint64_t limit
     const co_shard_set_options options = {.path = server->url,
                                           .split = name,
                                           .packed = is_packed(name),
+                                          .prefetch = 3,
                                           .label = "label",
                                           .cache = folder_path("cache"),
                                           .limit = limit,
@@ -210,23 +212,74 @@ static void remote_pack_shard_that_goes_is_named(void **state)
     co_shard_set_close(&set);
 }
 
-/* Two that were forked after the set was opened, as ranks are, and two that open it themselves. */
+static void expect_all(const co_shard_set *set)
+{
+    uint32_t sample[SAMPLES];
+
+    for (uint32_t i = 0; i < SAMPLES; i++)
+        sample[i] = i * 151 % SAMPLES;
+    (void)co_shard_set_expect(set, sample, SAMPLES);
+}
+
+/* What is expected is fetched before anybody reads it, and once. */
+static void remote_expected_samples_are_fetched_ahead(void **state)
+{
+    co_shard_set set;
+    uint64_t index;
+
+    (void)state;
+    open_remote(&set, "packs", 1 << 30);
+    index = server->bytes;
+    expect_all(&set);
+    for (const uint64_t start = co_clock_ns(); server->bytes - index < shard_bytes(&set);)
+        assert_true(waits_more(start));
+    assert_true(same_samples(&set, "packs", 0, 1));
+    assert_int_equal(server->bytes - index, shard_bytes(&set));
+    co_shard_set_close(&set);
+}
+
+/* What was not fetched ahead is left to who reads. */
+static void remote_failing_server_and_full_cache_leave_it_to_readers(void **state)
+{
+    co_shard_set set;
+
+    (void)state;
+    server->fail_every = 3;
+    open_remote(&set, "packs", 1 << 30);
+    expect_all(&set);
+    assert_true(same_samples(&set, "packs", 0, 1));
+    co_shard_set_close(&set); /* while it is still fetching, or not */
+    server->fail_every = 0;
+    folder_run("rm -rf cache");
+    open_remote(&set, "packs", 2 * BLOCK + SHARDS * 65536);
+    expect_all(&set);
+    assert_true(same_samples(&set, "packs", 0, 7));
+    co_shard_set_close(&set);
+}
+
+/* Two that were forked after the set was opened and used, as ranks are, and two that open it
+   themselves; one of each fetches ahead. */
 static void remote_processes_share_a_cache(void **state)
 {
+    const uint32_t sample = 0;
     co_shard_set set;
     pid_t child[4];
 
     (void)state;
     open_remote(&set, "set", 1 << 30);
     server->bytes = 0;
+    assert_true(co_shard_set_expect(&set, &sample, 1)); /* starts threads, which children lack */
+    assert_true(co_shard_set_expect(&set, NULL, 0));
     for (int i = 0; i < 4; i++) {
         child[i] = fork();
         if (child[i] == 0) {
-            co_shard_set own;
+            co_shard_set own, *used = i >= 2 ? &own : &set;
 
             if (i >= 2)
                 open_remote(&own, "set", 1 << 30);
-            _exit(same_samples(i >= 2 ? &own : &set, "set", (uint64_t)i, 1) ? 0 : 1);
+            if (i % 2)
+                expect_all(used);
+            _exit(same_samples(used, "set", (uint64_t)i, 1) ? 0 : 1);
         }
     }
     for (int i = 0; i < 4; i++) {
@@ -235,7 +288,8 @@ static void remote_processes_share_a_cache(void **state)
         assert_int_equal(waitpid(child[i], &status, 0), child[i]);
         assert_int_equal(status, 0);
     }
-    assert_in_range(server->bytes, shard_bytes(&set), shard_bytes(&set) + 2 * 128);
+    /* Once, but for heads of the index and a block that was given up. */
+    assert_in_range(server->bytes, shard_bytes(&set), shard_bytes(&set) + 2 * 128 + BLOCK);
     co_shard_set_close(&set);
 }
 
@@ -406,6 +460,8 @@ int main(void)
         cmocka_unit_test_setup(remote_cache_fetches_each_block_once, begin),
         cmocka_unit_test_setup(remote_packs_are_fetched_once_and_verified, begin),
         cmocka_unit_test_setup(remote_pack_shard_that_goes_is_named, begin),
+        cmocka_unit_test_setup(remote_expected_samples_are_fetched_ahead, begin),
+        cmocka_unit_test_setup(remote_failing_server_and_full_cache_leave_it_to_readers, begin),
         cmocka_unit_test_setup(remote_processes_share_a_cache, begin),
         cmocka_unit_test_setup(remote_failing_server_changes_nothing, begin),
         cmocka_unit_test_setup(remote_full_cache_keeps_its_limit, begin),

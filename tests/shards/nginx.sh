@@ -51,6 +51,7 @@ while "$cohort" data info "{name: tar, path: 'http://127.0.0.1:$port', retry: 0}
 done
 tls=$((port + 1))
 bad=$((port + 2))
+slow=$((port + 3)) # 2 MiB a second of each connection
 
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout key.pem -out cert.pem \
     -addext subjectAltName=IP:127.0.0.1 2>/dev/null
@@ -71,6 +72,7 @@ http {
     root $work/www;
     split_clients "\$request_id" \$fate { 4% 503; 3% 500; 3% cut; * good; }
     server { listen 127.0.0.1:$port; }
+    server { listen 127.0.0.1:$slow; limit_rate 2m; }
     server {
         listen 127.0.0.1:$tls ssl;
         ssl_certificate $work/cert.pem;
@@ -122,10 +124,15 @@ figures()
         fail "$1 is not complete"
 }
 
+seconds()
+{
+    sed -n 's/^ *"train_seconds": *\([0-9]*\.[0-9][0-9]\).*/\1/p' "$1/summary.json"
+}
+
 same()
 {
     [ "$(figures "$2")" = "$(figures folder)" ] || fail "$1: $2 is not folder"
-    pass "$1" "$(sed -n 's/^ *"train_seconds": *\([0-9]*\.[0-9][0-9]\).*/\1 s/p' "$2/summary.json")"
+    pass "$1" "$(seconds "$2") s"
 }
 
 requests()
@@ -139,10 +146,10 @@ failures()
     grep -cE '" (503|500|444) ' access.log || true
 }
 
-# at PLACE: the data value of shards of the kind that is checked
+# at PLACE [KEYS]: the data value of shards of the kind that is checked
 at()
 {
-    echo "{name: $kind, path: '$1', $common}"
+    echo "{name: $kind, path: '$1', $common${2:+, $2}}"
 }
 
 train folder 1 '' || fail "the folder"
@@ -171,7 +178,19 @@ check()
     train broken 2 "$(at "http://127.0.0.1:$bad/$kind")" || fail "a server that fails"
     same "$kind: a server that fails one request in ten, 2 ranks" broken
     [ "$(failures)" -gt "$before" ] || fail "the server did not fail"
+    rm -rf cache
+    train broken 2 "$(at "http://127.0.0.1:$bad/$kind" "prefetch: 0")" || fail "nothing ahead"
+    same "$kind: the same, nothing fetched ahead" broken
     grep -q "asking again" log || fail "no warning of it"
+
+    for ahead in 0 8; do
+        rm -rf cache
+        train slow-$ahead 1 "$(at "http://127.0.0.1:$slow/$kind" "prefetch: $ahead")" ||
+            fail "a slow server"
+        same "$kind: 2 MiB/s of each connection, $ahead requests ahead" slow-$ahead
+    done
+    awk -v none="$(seconds slow-0)" -v some="$(seconds slow-8)" 'BEGIN { exit !(some < 0.7 * none) }' ||
+        fail "fetching ahead gains nothing"
 
     rm -rf cache resumed
     train resumed 2 "$(at "$url")" --set max_steps=27 || fail "a part of a run"

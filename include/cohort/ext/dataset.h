@@ -78,6 +78,11 @@ typedef struct co_dataset_ops {
     /** The name of a class: of its folder. Borrowed. NULL: it has no name. */
     const char *(*class_name)(const void *self, int32_t label);
     void (*close)(void *self);
+    /** For a format that fetches: these n samples will be read soon, in this order. Returns at
+     *  once, and whether there may be anything to fetch; false: it need not be called again.
+     *  Thread-safe. n = 0: no more are expected, and nothing is being fetched when it returns.
+     *  NULL: samples need no such notice. */
+    bool (*expect)(const void *self, const uint32_t *sample, uint64_t n);
 } co_dataset_ops;
 
 #ifdef __cplusplus
