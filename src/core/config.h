@@ -32,6 +32,7 @@ typedef struct co_value {
     const char **key;       /* MAP: names, no two equal */
     const char *source;     /* file name, or "--set", for messages */
     int line, column;       /* 1-based; 0 when not from a text */
+    size_t begin, end;      /* bytes of the text; equal: not known, or left out */
 } co_value;
 
 #define CO_CONFIG_MAX_BYTES ((size_t)1 << 20)
@@ -54,6 +55,11 @@ co_arena *co_config_arena(const co_config *config);
 /* Apply "dotted.key=YAML" as from --set; makes missing maps on the way. A scalar `x` in the way
    becomes {name: x}, so that `optimizer: sgd` takes `optimizer.lr=0.1`. */
 co_status co_config_set(co_config *config, const char *assignment);
+
+/* `text` of a config, `size` bytes, changed as co_config_set would its tree: a value is replaced,
+   or a key added; all else, comments too, stays as it is. CO_E_UNSUPPORTED: the text has no place
+   that could be changed so. The caller frees *out with co_free. */
+co_status co_config_edit(char **out, const char *text, size_t size, const char *assignment);
 
 /* Parse a small flow map such as "{out: 10, kernel: 5}" into a value owned by `config`. */
 co_status co_config_add_text(const co_value **out, co_config *config, const char *text);

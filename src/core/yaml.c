@@ -118,6 +118,17 @@ static void yaml_place(co_value *value, const struct fy_mark *mark, const co_val
     value->column = mark ? mark->column + 1 : place ? place->column : 1;
 }
 
+/* Bytes of the text from where a value begins to where the event ends that is its last. */
+static void yaml_extend(co_value *value, const struct fy_mark *begin, struct fy_event *event)
+{
+    const struct fy_mark *end = event ? fy_event_end_mark(event) : NULL;
+
+    if (begin)
+        value->begin = value->end = begin->input_pos;
+    if (end && end->input_pos > value->begin)
+        value->end = end->input_pos;
+}
+
 static co_status yaml_list(co_value *list, yaml_reader *r, int depth)
 {
     for (;;) {
@@ -130,6 +141,8 @@ static co_status yaml_list(co_value *list, yaml_reader *r, int depth)
             return yaml_fail_parse(r);
         if (!end)
             st = yaml_value(&item, r, event, list, depth);
+        else
+            yaml_extend(list, NULL, event);
         fy_parser_event_free(r->parser, event);
         if (end || st != CO_OK)
             return st;
@@ -168,6 +181,8 @@ static co_status yaml_map(co_value *map, yaml_reader *r, int depth)
             return yaml_fail_parse(r);
         if (!end)
             st = yaml_key(&key, r, event, map);
+        else
+            yaml_extend(map, NULL, event);
         yaml_place(&place, event ? fy_event_start_mark(event) : NULL, map);
         fy_parser_event_free(r->parser, event);
         if (end || st != CO_OK)
@@ -209,6 +224,7 @@ static co_status yaml_value(co_value **out, yaml_reader *r, struct fy_event *eve
         return CO_E_NOMEM;
     value->source = r->source;
     yaml_place(value, mark, place);
+    yaml_extend(value, mark, mark ? event : NULL);
     *out = value;
     CO_TRY(yaml_refuse_extras(r, event));
     if (depth >= CO_CONFIG_MAX_DEPTH)
