@@ -29,6 +29,7 @@ telemetry: metrics core
 report: telemetry metrics core
 live: report launch telemetry core
 plan: strategy comm telemetry core
+tune: core
 profile: telemetry data comm graph device core
 model: profile backends models ops optim comm graph tensor device metrics core
 generate: model text core
@@ -37,7 +38,7 @@ state: step model checkpoint telemetry data comm graph tensor device metrics cor
 control: state step model launch telemetry data comm core
 train: control state step model profile launch telemetry checkpoint data strategy optim models backends ops comm graph tensor device metrics core
 explain: plan train model data image telemetry graph tensor metrics core
-cli: explain plan fetch generate text train control state step model profile report live export launch telemetry checkpoint data image strategy optim models backends ops comm graph tensor device metrics core
+cli: explain tune plan fetch generate text train control state step model profile report live export launch telemetry checkpoint data image strategy optim models backends ops comm graph tensor device metrics core
 '
 
 find src include -name "*.[ch]" -o -name "*.cu" | sort | xargs awk -v rules="$rules" '
