@@ -25,7 +25,7 @@ program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 
 .DEFAULT_GOAL := all
 .PHONY: all help setup setup-dev demo tests test test-all test-gpu test-device test-exact test-accuracy test-faults test-checkpoints test-additions \
-         test-mutations test-distros test-arm64 test-hosts test-network test-first test-shards test-plan simulate test-slurm test-explain test-docs docs-outputs docs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data bench-watch \
+         test-mutations test-distros test-arm64 test-hosts test-network test-first test-shards test-plan test-tune simulate test-slurm test-explain test-docs docs-outputs docs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data bench-watch \
          update-counts \
         deb dist test-packages install uninstall clean
 
@@ -126,6 +126,9 @@ test-plan: all ## what `cohort plan` predicts beside runs; CELLS=all takes half 
 	@PERCENT=$(or $(PERCENT),50) bench/plan.sh build $(or $(CELLS),quick)
 	@if pkg-config --exists simgrid; then cmake --build build --target simulate; fi
 	@PERCENT=$(or $(PERCENT),50) bench/simulate.sh build quick || [ $$? -eq 77 ]
+
+test-tune: all ## cohort tune beside the full grid, from configs that are set badly; NETWORKS=mnist-net is 3 minutes
+	@CHECK=1 bench/tune.sh build $(NETWORKS)
 
 simulate: all ## plan beside a simulation of clusters by SimGrid's SMPI; POINTS=quick is seconds, all of them an hour
 	@$(SETUP) build simulate

@@ -7,10 +7,12 @@
  * caches of other ranks.
  */
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cohort/ext/comm.h>
 #include <cohort/launch.h>
 
+#include "cli/bench_comm.h"
 #include "cli/bench_comm_tune.h"
 #include "cli/cli.h"
 #include "comm/nccl.h"
@@ -26,6 +28,7 @@
 #define BENCH_COMM_MAX_RANKS   1024
 #define BENCH_COMM_MAX_REPEATS 1000
 #define BENCH_COMM_WARMUP      3
+#define BENCH_COMM_BRIEF       50 /* repeats for `cohort tune` */
 /* Bytes moved for each size; there are 10 to BENCH_COMM_MAX_REPEATS repetitions. */
 #define BENCH_COMM_BUDGET ((size_t)256 << 20)
 
@@ -175,11 +178,10 @@ static const char *bench_comm_memory(const bench_comm *b)
     return b->device ? co_device_name(b->device) : b->heap ? "heap" : "shared";
 }
 
-/* Time one operation at one size; rank 0 prints a line. */
-static co_status bench_comm_time(const bench_comm *b, size_t op, size_t count)
+/* Time one operation at one size: seconds until the slowest rank was done, rising. */
+static co_status bench_comm_repeat(double *seconds, const bench_comm *b, size_t op, size_t count)
 {
-    const size_t bytes = count * sizeof(float), repeats = bench_comm_repeats(b, bytes);
-    double seconds[BENCH_COMM_MAX_REPEATS], median;
+    const size_t repeats = bench_comm_repeats(b, count * sizeof(float));
     volatile float seen; /* keeps the compiler from dropping the read */
 
     for (size_t i = 0; i < repeats + BENCH_COMM_WARMUP; i++) {
@@ -195,9 +197,19 @@ static co_status bench_comm_time(const bench_comm *b, size_t op, size_t count)
     }
     (void)seen;
     CO_TRY(co_comm_allreduce(b->comm, seconds, seconds, repeats, CO_F64, CO_MAX));
+    co_sort_doubles(seconds, repeats);
+    return CO_OK;
+}
+
+/* One operation at one size; rank 0 prints a line. */
+static co_status bench_comm_time(const bench_comm *b, size_t op, size_t count)
+{
+    const size_t bytes = count * sizeof(float), repeats = bench_comm_repeats(b, bytes);
+    double seconds[BENCH_COMM_MAX_REPEATS], median;
+
+    CO_TRY(bench_comm_repeat(seconds, b, op, count));
     if (co_comm_rank(b->comm) != 0)
         return CO_OK;
-    co_sort_doubles(seconds, repeats);
     median = seconds[repeats / 2];
     printf("{\"bench\": \"comm\", \"transport\": \"%s\", \"ranks\": %d, \"op\": \"%s\", "
            "\"memory\": \"%s\", \"in_place\": %s, \"bytes\": %zu, \"repeats\": %zu, "
@@ -301,6 +313,57 @@ static co_status bench_comm_rank(co_comm *world, void *arg)
     bench_comm_close(&b, bytes);
     return st;
 }
+
+/* ---- for `cohort tune` ---- */
+
+typedef struct bench_comm_job {
+    const size_t *bytes;
+    double *seconds; /* shared by ranks */
+    int n;
+} bench_comm_job;
+
+static co_status bench_comm_sums_all(const bench_comm *b, const bench_comm_job *job)
+{
+    double seconds[BENCH_COMM_MAX_REPEATS];
+
+    for (int i = 0; i < job->n; i++) {
+        CO_TRY(bench_comm_repeat(seconds, b, 0, job->bytes[i] / sizeof(float)));
+        if (co_comm_rank(b->comm) == 0)
+            job->seconds[i] = seconds[bench_comm_repeats(b, job->bytes[i]) / 2];
+    }
+    return CO_OK;
+}
+
+static co_status bench_comm_sums_rank(co_comm *world, void *arg)
+{
+    const bench_comm_job *job = arg;
+    const size_t bytes = job->bytes[job->n - 1];
+    bench_comm b = {.comm = world, .in_place = true, .repeats = BENCH_COMM_BRIEF};
+    co_status st = bench_comm_take(&b.in, &b, bytes);
+
+    if (st == CO_OK)
+        st = bench_comm_sums_all(&b, job);
+    bench_comm_give(&b, b.in, bytes);
+    return st;
+}
+
+co_status bench_comm_sums(double *seconds, const size_t *bytes, int n, int ranks)
+{
+    const co_launch_options launch = {.ranks = ranks, .bind = true, .fork_one = true};
+    const size_t size = (size_t)n * sizeof(*seconds);
+    bench_comm_job job = {.bytes = bytes, .n = n};
+    co_status st;
+
+    job.seconds = co_map(size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
+    if (!job.seconds)
+        return co_fail(CO_E_NOMEM, "out of memory");
+    st = co_launch(&launch, bench_comm_sums_rank, &job);
+    memcpy(seconds, job.seconds, size);
+    munmap(job.seconds, size);
+    return st;
+}
+
+/* ---- the command ---- */
 
 static co_status bench_comm_check(const bench_comm_options *o)
 {

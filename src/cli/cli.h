@@ -181,6 +181,6 @@ extern const co_command co_command_train, co_command_eval, co_command_list, co_c
     co_command_import, co_command_ctl, co_command_data_tokenize, co_command_predict,
     co_command_runs, co_command_data_get, co_command_slurm, co_command_report,
     co_command_data_shard, co_command_plan, co_command_watch;
-extern const co_command co_command_explain, co_command_init;
+extern const co_command co_command_explain, co_command_init, co_command_tune;
 
 #endif

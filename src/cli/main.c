@@ -32,6 +32,7 @@ static const co_command *const main_commands[] = {
     &co_command_bench_kernels,
     &co_command_bench_data,
     &co_command_plan,
+    &co_command_tune,
     /* networks and weights */
     &co_command_inspect,
     &co_command_generate,

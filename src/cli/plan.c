@@ -14,10 +14,7 @@
 #include "optim/optim.h"
 #include "plan/sweep.h"
 
-#define PLAN_STRATEGIES                                                                            \
-    "sync, {name: sync, compress: bf16}, {name: sync, compress: topk}, {name: local, period: 16}"
-
-static const plan_options plan_defaults = {.steps = 50};
+static const plan_options plan_defaults = {.steps = 50, .skip = 10};
 
 static const cli_argument plan_arguments[] = {
     {"CONFIG", false, "what to train: a YAML file, or a name of `cohort list configs`"},
@@ -117,8 +114,7 @@ static co_status plan_read_data(plan_job *job)
     return CO_OK;
 }
 
-/* Sizes; times come from elsewhere. */
-static co_status plan_read_network(plan_job *job)
+co_status plan_read_network(plan_job *job)
 {
     const co_train_options options = {.config_path = job->path, .set = job->options->set.text};
     const co_spec *spec = &job->net.spec;
@@ -217,6 +213,16 @@ static co_status plan_read_lists(plan_job *job)
     return job->batch ? CO_OK : CO_E_NOMEM;
 }
 
+void plan_close(plan_job *job)
+{
+    co_work_fini(&job->work);
+    co_free(job->names.name);
+    co_free(job->names.end);
+    cli_network_close(&job->net);
+    co_config_destroy(job->lists);
+    co_config_destroy(job->file);
+}
+
 /* ---- the command ---- */
 
 static co_status plan_assume(plan_job *job)
@@ -289,12 +295,7 @@ static co_status plan_run(const void *options, int n, const char *const *argumen
     if (!job.options->cluster)
         return co_fail(CO_E_USAGE, "give the cluster: --cluster FILE; see `cohort plan --help`");
     st = plan_all(&job);
-    co_work_fini(&job.work);
-    co_free(job.names.name);
-    co_free(job.names.end);
-    cli_network_close(&job.net);
-    co_config_destroy(job.lists);
-    co_config_destroy(job.file);
+    plan_close(&job);
     return st;
 }
 

@@ -1,4 +1,4 @@
-/* plan.h - shared by the files of `cohort plan`. */
+/* plan.h - shared by the files of `cohort plan`; `cohort tune` measures with it. */
 #ifndef CO_CLI_PLAN_H
 #define CO_CLI_PLAN_H
 
@@ -8,6 +8,7 @@
 typedef struct plan_options {
     const char *cluster, *profile_from, *ranks, *strategies, *batches, *html;
     int64_t global_batch, steps;
+    int64_t skip; /* steps before those that count */
     bool json;
     cli_list set, plugins;
 } plan_options;
@@ -28,6 +29,17 @@ typedef struct plan_job {
     double *batch;
     const int64_t *ranks;
 } plan_job;
+
+/* Strategies to compare by default. */
+#define PLAN_STRATEGIES                                                                            \
+    "sync, {name: sync, compress: bf16}, {name: sync, compress: topk}, {name: local, period: 16}"
+
+/* --- plan.c --- */
+
+/* Sizes of the network, the optimizer and the data; times come from elsewhere. */
+co_status plan_read_network(plan_job *job);
+/* Free what the job owns. */
+void plan_close(plan_job *job);
 
 /* --- plan_measure.c --- */
 

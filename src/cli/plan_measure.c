@@ -11,8 +11,7 @@
 #include "core/mem.h"
 #include "core/thread.h"
 
-#define MEASURE_SKIP  10 /* steps before those that count */
-#define MEASURE_SHARE 4  /* times smaller is the second batch, for what does not fall with it */
+#define MEASURE_SHARE 4 /* times smaller is the second batch, for what does not fall with it */
 
 /* ---- a short run ---- */
 
@@ -36,7 +35,8 @@ static co_status measure_set(const char *set[CLI_MAX_LIST + 16], const plan_job 
     memcpy(set, own->text, (size_t)n * sizeof(*set));
     set[n++] = co_arena_printf(arena, "%s=%.0f", each ? "batch_per_rank" : "batch",
                                each ? batch : batch * ranks);
-    set[n++] = co_arena_printf(arena, "max_steps=%d", MEASURE_SKIP + (int)job->options->steps + 1);
+    set[n++] =
+        co_arena_printf(arena, "max_steps=%d", (int)(job->options->skip + job->options->steps) + 1);
     set[n++] = strategy;
     set[n++] = "epochs=1000000";
     set[n++] = "evaluate=false";
@@ -61,7 +61,7 @@ static co_status measure_run(co_plan_work *out, const plan_job *job, int ranks, 
                                       .run_dir = run,
                                       .quiet = true,
                                       .profile_steps = (uint64_t)job->options->steps,
-                                      .profile_skip = MEASURE_SKIP};
+                                      .profile_skip = (uint64_t)job->options->skip};
     co_status st;
 
     CO_TRY(measure_set(set, job, ranks, batch, strategy));
