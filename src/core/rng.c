@@ -58,24 +58,5 @@ void co_rng_normal(float *out, const co_rng *rng, uint64_t first, uint64_t n)
 
 void co_rng_shuffle(uint32_t *perm, uint32_t n, const co_rng *rng)
 {
-    uint64_t at = 0;
-    uint32_t word[4];
-
-    for (uint32_t i = 0; i < n; i++)
-        perm[i] = i;
-    for (uint32_t i = n; i > 1; i--) {
-        /* Words below the largest multiple of i are used, so that each of 0 .. i-1 has the same
-           probability. */
-        uint32_t limit = (uint32_t)(UINT32_MAX - UINT32_MAX % i), w, j, swap;
-
-        do {
-            if (at % 4 == 0)
-                co_rng_block(word, rng, (uint32_t)(at / 4));
-            w = word[at++ % 4];
-        } while (w >= limit);
-        j = w % i;
-        swap = perm[i - 1];
-        perm[i - 1] = perm[j];
-        perm[j] = swap;
-    }
+    co_rng_permute(perm, n, rng);
 }

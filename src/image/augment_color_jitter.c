@@ -6,6 +6,7 @@
 
 #include "image/augment.h"
 #include "image/color.h"
+#include "kernels/images/colors.h"
 
 typedef struct color_jitter {
     co_reals brightness, contrast, saturation, hue;
@@ -54,31 +55,30 @@ static co_status color_jitter_check(const void *state, const co_shape *shape)
                    (long long)shape->dim[0]);
 }
 
+static void color_jitter_describe(const void *state, co_images_step *out)
+{
+    const color_jitter *self = state;
+    const co_reals *values[] = {&self->brightness, &self->contrast, &self->saturation, &self->hue};
+
+    *out = (co_images_step){.kind = CO_IMAGES_JITTER};
+    for (size_t i = 0; i < CO_JITTERS; i++)
+        (void)color_jitter_range(out->range[i], values[i], i == CO_JITTER_HUE);
+}
+
 static bool color_jitter_bytes(const void *state, uint8_t *out, const uint8_t *in,
                                const co_shape *shape, const co_rng *rng)
 {
     static co_color_fn *const change[] = {co_color_brightness, co_color_contrast,
                                           co_color_saturation, co_color_hue};
-    const color_jitter *self = state;
-    const co_reals *values[] = {&self->brightness, &self->contrast, &self->saturation, &self->hue};
     const size_t channels = (size_t)shape->dim[0], n = (size_t)(shape->dim[1] * shape->dim[2]);
-    uint32_t word[4], order[4];
-    bool changed = false;
+    co_images_step step;
+    co_jitter jitter;
 
-    co_rng_block(word, rng, 0);
-    co_rng_shuffle(order, 4, &(co_rng){rng->seed, rng->stream | 1u << 31, rng->step, rng->item});
-    for (size_t k = 0; k < 4; k++) {
-        const size_t i = order[k];
-        float range[2];
-
-        (void)color_jitter_range(range, values[i], i == 3);
-        if (range[0] == range[1] && range[0] == (i == 3 ? 0.0f : 1.0f))
-            continue;
-        change[i](out, changed ? out : in, channels, n,
-                  range[0] + (range[1] - range[0]) * co_rng_to_unit(word[i]));
-        changed = true;
-    }
-    return changed;
+    color_jitter_describe(state, &step);
+    co_jitter_choose(&jitter, &step, rng);
+    for (int32_t k = 0; k < jitter.n; k++)
+        change[jitter.kind[k]](out, k ? out : in, channels, n, jitter.factor[k]);
+    return jitter.n > 0;
 }
 
 const co_augment_ops co_augment_color_jitter = {
@@ -88,4 +88,5 @@ const co_augment_ops co_augment_color_jitter = {
     .self_size = sizeof(color_jitter),
     .check = color_jitter_check,
     .bytes = color_jitter_bytes,
+    .describe = color_jitter_describe,
 };

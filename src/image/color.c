@@ -72,8 +72,7 @@ void co_color_contrast(uint8_t *out, const uint8_t *in, size_t channels, size_t 
             loops->grey(grey, in + at, n, some);
         sum += loops->sum(channels == 3 ? grey : in + at, some);
     }
-    color_scale_all(out, in, channels * n, factor,
-                    (1.0f - factor) * (float)((double)sum / (double)n));
+    color_scale_all(out, in, channels * n, factor, co_color_contrast_more(factor, sum, n));
 }
 
 /* Copy an image without colours; false if it has some. */

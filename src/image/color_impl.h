@@ -3,26 +3,21 @@
 #define CO_IMAGE_COLOR_IMPL_H
 
 #include "image/color.h"
-
-static uint8_t color_byte(float x)
-{
-    return (uint8_t)(x < 0 ? 0 : x > 255 ? 255 : x);
-}
+#include "kernels/images/colors.h"
 
 static void color_scale(uint8_t *restrict out, const uint8_t *restrict in, size_t n, float factor,
                         float more)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = color_byte(factor * (float)in[i] + more);
+        out[i] = co_color_scaled(in[i], factor, more);
 }
 
-/* Rec. 601, rounded down. */
 static void color_grey(uint8_t *restrict out, const uint8_t *restrict in, size_t plane, size_t n)
 {
     const uint8_t *r = in, *g = in + plane, *b = in + 2 * plane;
 
     for (size_t i = 0; i < n; i++)
-        out[i] = (uint8_t)(0.2989f * (float)r[i] + 0.587f * (float)g[i] + 0.114f * (float)b[i]);
+        out[i] = co_color_grey(r[i], g[i], b[i]);
 }
 
 static uint32_t color_sum(const uint8_t *in, size_t n)
@@ -40,57 +35,20 @@ static void color_blend(uint8_t *restrict out, const uint8_t *restrict in,
     const float rest = 1.0f - factor;
 
     for (size_t i = 0; i < n; i++)
-        out[i] = color_byte(factor * (float)in[i] + rest * (float)grey[i]);
+        out[i] = co_color_blended(in[i], grey[i], factor, rest);
 }
 
-static float color_max(float a, float b)
-{
-    return a > b ? a : b;
-}
-
-static float color_min(float a, float b)
-{
-    return a < b ? a : b;
-}
-
-/* Hue of a pixel in sixths of the colour circle, 0 to 6. `most` is its largest channel, and `range`
-   that minus the smallest. */
-static float color_sixths(float r, float g, float b, float most, float range)
-{
-    const float scale = range > 0 ? range : 1.0f;
-    const float of_red = (g - b) / scale, of_green = 2.0f + (b - r) / scale,
-                of_blue = 4.0f + (r - g) / scale;
-    const float sixths = most == r ? of_red : most == g ? of_green : of_blue;
-
-    return sixths < 0 ? sixths + 6.0f : sixths;
-}
-
-/* A channel of the colour of hue `sixths`, to which 5 is added for red, 3 for green, 1 for blue:
-   `most` at 0, `most` - `range` from 1 to 3, `most` again from 4 on, and linear in between. */
-static uint8_t color_channel(float sixths, float most, float range)
-{
-    const float k = sixths >= 6.0f ? sixths - 6.0f : sixths;
-    const float share = color_min(1.0f, color_max(0.0f, color_min(k, 4.0f - k)));
-
-    return (uint8_t)((most - range * share) * ((256.0f - 1e-3f) / 255.0f));
-}
-
-/* Rotate hues in HSV (Smith, "Color gamut transform pairs", 1978), without branches. */
 static void color_turn(uint8_t *restrict out, size_t out_plane, const uint8_t *restrict in,
                        size_t plane, size_t n, float turn)
 {
     const uint8_t *red = in, *green = in + plane, *blue = in + 2 * plane;
 
     for (size_t i = 0; i < n; i++) {
-        const float r = red[i], g = green[i], b = blue[i];
-        const float most = color_max(r, color_max(g, b));
-        const float range = most - color_min(r, color_min(g, b));
-        float sixths = color_sixths(r, g, b, most, range) + 6.0f * turn;
+        const co_color_hsv pixel = co_color_turned(red[i], green[i], blue[i], turn);
 
-        sixths = sixths < 0 ? sixths + 6.0f : sixths >= 6.0f ? sixths - 6.0f : sixths;
-        out[i] = color_channel(sixths + 5.0f, most, range);
-        out[out_plane + i] = color_channel(sixths + 3.0f, most, range);
-        out[2 * out_plane + i] = color_channel(sixths + 1.0f, most, range);
+        out[i] = co_color_channel(&pixel, 5.0f);
+        out[out_plane + i] = co_color_channel(&pixel, 3.0f);
+        out[2 * out_plane + i] = co_color_channel(&pixel, 1.0f);
     }
 }
 

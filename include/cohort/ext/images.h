@@ -17,7 +17,8 @@ typedef enum co_images_kind {
     CO_IMAGES_RANDOM_BOX, /* random-resized-crop */
     CO_IMAGES_CROP,       /* random-crop */
     CO_IMAGES_FLIP,       /* horizontal-flip */
-    CO_IMAGES_CUTOUT
+    CO_IMAGES_CUTOUT,
+    CO_IMAGES_JITTER /* color-jitter */
 } co_images_kind;
 
 /** What is in the border of CO_IMAGES_CROP. */
@@ -34,6 +35,7 @@ typedef struct co_images_step {
     int32_t n[2];    /* CROP: padding, co_images_border. CUTOUT: side, number */
     float p;         /* FLIP: probability */
     double scale[2], ratio[2], log_ratio[2]; /* RANDOM_BOX */
+    float range[4][2]; /* JITTER: factors of brightness, contrast, saturation; turns of hue */
 } co_images_step;
 
 /** From the bytes of an image to the floats of a sample, (C, H, W) each. In this order: the box is
