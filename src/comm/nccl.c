@@ -408,6 +408,8 @@ void co_nccl_close(co_comm *comm)
 
     if (!n)
         return;
+    if (n->link && n->registered && co_queue_wait(n->queue, comm->timeout_ms) == CO_OK)
+        cuda_nccl_deregister(n->link, n->registered);
     if (nccl_leave(comm))
         cuda_nccl_destroy(n->link);
     else
@@ -466,4 +468,20 @@ co_status co_nccl_open(co_comm *comm, co_device *device)
         co_nccl_close(comm);
     }
     return st;
+}
+
+co_status co_nccl_register(co_comm *comm, void *at, size_t bytes)
+{
+    co_nccl *n = comm->nccl;
+    int64_t all;
+
+    if (!n)
+        return CO_OK;
+    all = cuda_nccl_registers() && cuda_nccl_register(&n->registered, n->link, at, bytes) == CO_OK;
+    CO_TRY(co_comm_allreduce(comm, &all, &all, 1, CO_I64, CO_MIN));
+    if (all || !n->registered)
+        return CO_OK;
+    cuda_nccl_deregister(n->link, n->registered);
+    n->registered = NULL;
+    return CO_OK;
 }

@@ -11,6 +11,11 @@
    co_comm_release_devices. Collective. CO_E_UNSUPPORTED, on all ranks: a rank is without NCCL. */
 co_status co_nccl_open(co_comm *comm, co_device *device);
 
+/* Registers memory of CO_MEMORY_EXCHANGED with NCCL, if it is there and can on all ranks, until
+   co_comm_release_devices; before that nothing of it may be freed. All ranks then give operations
+   the same parts of theirs, or none of it. Collective. */
+co_status co_nccl_register(co_comm *comm, void *at, size_t bytes);
+
 /* ---- for src/comm ---- */
 
 typedef struct co_nccl co_nccl;

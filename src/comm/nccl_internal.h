@@ -33,6 +33,7 @@ struct co_nccl {
     co_device *device;                    /* borrowed */
     co_queue *queue;                      /* owned; of NCCL's operations */
     struct nccl_request *waiting, *spare; /* owned by their callers; owned */
+    void *registered;                     /* handle of a buffer; NULL: none */
     float *room;                          /* owned; parts of a slice of a sum in tree order */
     size_t room_bytes;
     uint64_t rooms;                   /* that there have been; captures know theirs by address */

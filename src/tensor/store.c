@@ -15,7 +15,7 @@
 #include "tensor/values.h"
 #include "tensor/vector.h"
 
-co_status co_store_take_array(float **out, const co_store *store, size_t n)
+static co_status store_take(float **out, const co_store *store, size_t n, co_memory kind)
 {
     void *array = NULL;
     char why[512];
@@ -23,7 +23,7 @@ co_status co_store_take_array(float **out, const co_store *store, size_t n)
 
     if (n > SIZE_MAX / sizeof(float))
         n = SIZE_MAX / sizeof(float); /* more than there is */
-    st = co_device_alloc(&array, store->device, n * sizeof(float), CO_MEMORY_DEVICE);
+    st = co_device_alloc(&array, store->device, n * sizeof(float), kind);
     *out = array;
     if (st != CO_E_NOMEM || co_device_is_host(store->device))
         return st;
@@ -34,6 +34,11 @@ co_status co_store_take_array(float **out, const co_store *store, size_t n)
                    store->n, why);
 }
 
+co_status co_store_take_array(float **out, const co_store *store, size_t n)
+{
+    return store_take(out, store, n, CO_MEMORY_DEVICE);
+}
+
 void co_store_give_array(const co_store *store, float *array)
 {
     co_device_free(store->device, array, CO_MEMORY_DEVICE);
@@ -42,7 +47,7 @@ void co_store_give_array(const co_store *store, float *array)
 static co_status store_fill(co_store *store)
 {
     CO_TRY(co_store_take_array(&store->own_param, store, store->n));
-    CO_TRY(co_store_take_array(&store->own_grad, store, store->n));
+    CO_TRY(store_take(&store->own_grad, store, store->n, CO_MEMORY_EXCHANGED));
     CO_TRY(co_store_take_array(&store->buffer, store, store->n_buffer));
     store->param = store->own_param;
     store->grad = store->own_grad;
@@ -87,7 +92,7 @@ void co_store_destroy(co_store *store)
     for (int i = 0; i < store->n_state; i++)
         co_store_give_array(store, store->state[i] + store->kept[i].begin);
     co_store_give_array(store, store->buffer);
-    co_store_give_array(store, store->own_grad);
+    co_device_free(store->device, store->own_grad, CO_MEMORY_EXCHANGED);
     co_store_give_array(store, store->own_param);
     co_free(store->tensor);
     co_free(store);

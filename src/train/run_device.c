@@ -221,6 +221,15 @@ co_status co_run_device_join(co_device **out, const co_run_device *wanted, co_co
     return CO_OK;
 }
 
+/* Gradients, as NCCL's buffer: sums over ranks take the same part of each. Not with shards, whose
+   parts go from there to other memory. */
+static co_status run_device_register(const co_job *job, co_comm *comm)
+{
+    const co_store *store = job->model->store;
+
+    return job->spec.shards ? CO_OK : co_nccl_register(comm, store->grad, store->n * sizeof(float));
+}
+
 co_status co_job_enter_device(co_job *job, co_comm *comm)
 {
     const co_run_device *wanted = &job->spec.device;
@@ -236,7 +245,8 @@ co_status co_job_enter_device(co_job *job, co_comm *comm)
         co_comm_release_devices(comm);
         return st;
     }
-    return co_model_move(job->model, job->device, co_backends_on(co_device_name(job->device)));
+    CO_TRY(co_model_move(job->model, job->device, co_backends_on(co_device_name(job->device))));
+    return run_device_register(job, comm);
 }
 
 co_status co_run_roof(co_roof *out, co_device *device, int threads, int ranks)

@@ -12,10 +12,11 @@
 #include "core/mem.h"
 #include "waits.h"
 
-#define KINDS 3
+#define KINDS 4
 #define BYTES 5000
 
-static const co_memory kinds[KINDS] = {CO_MEMORY_HOST, CO_MEMORY_PINNED, CO_MEMORY_DEVICE};
+static const co_memory kinds[KINDS] = {CO_MEMORY_HOST, CO_MEMORY_PINNED, CO_MEMORY_DEVICE,
+                                       CO_MEMORY_EXCHANGED};
 
 static unsigned char *take(co_device *device, size_t bytes, co_memory kind)
 {

@@ -11,7 +11,7 @@
 
 static co_status mock_alloc(void **out, co_device *device, size_t bytes, co_memory kind)
 {
-    if (kind == CO_MEMORY_DEVICE)
+    if (kind == CO_MEMORY_DEVICE || kind == CO_MEMORY_EXCHANGED)
         return mock_memory_take(out, &((mock_device *)device)->memory, bytes);
     *out = co_calloc_aligned(bytes, 1);
     return *out ? CO_OK : CO_E_NOMEM;
@@ -19,7 +19,7 @@ static co_status mock_alloc(void **out, co_device *device, size_t bytes, co_memo
 
 static void mock_free(co_device *device, void *at, co_memory kind)
 {
-    if (kind == CO_MEMORY_DEVICE)
+    if (kind == CO_MEMORY_DEVICE || kind == CO_MEMORY_EXCHANGED)
         mock_memory_give(&((mock_device *)device)->memory, at);
     else
         co_free(at);

@@ -1,9 +1,9 @@
 /*
  * ext/device.h - what the author of a device fills in: memory, and work in order.
  *
- * A device has memory of three kinds. A queue executes the work that it is given in order and
- * asynchronously; a fence is a point of a queue, which the host can poll and another queue can wait
- * for. There is no other ordering: queues that no fence connects are independent.
+ * A device has memory of its own and pinned memory. A queue executes the work that it is given in
+ * order and asynchronously; a fence is a point of a queue, which the host can poll and another
+ * queue can wait for. There is no other ordering: queues that no fence connects are independent.
  *
  * NULL is the host, for each of the three: its memory is plain memory, its only queue is the
  * caller, who has done everything when a call returns, and its fences are always reached.
@@ -35,9 +35,10 @@ struct co_device_images;
 #define CO_DEVICE_ALIGN 64
 
 typedef enum co_memory {
-    CO_MEMORY_HOST,   /* of the host; the device may copy it more slowly than pinned memory */
-    CO_MEMORY_PINNED, /* of the host, pinned: copies run asynchronously */
-    CO_MEMORY_DEVICE  /* of the device; where host_memory is false the host may not access it */
+    CO_MEMORY_HOST,     /* of the host; the device may copy it more slowly than pinned memory */
+    CO_MEMORY_PINNED,   /* of the host, pinned: copies run asynchronously */
+    CO_MEMORY_DEVICE,   /* of the device; where host_memory is false the host may not access it */
+    CO_MEMORY_EXCHANGED /* the same, for what ranks exchange in each step */
 } co_memory;
 
 /**

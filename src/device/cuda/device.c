@@ -11,6 +11,7 @@
 #include "device/cuda/convolve.h"
 #include "device/cuda/internal.h"
 #include "device/cuda/matmul.h"
+#include "device/cuda/nccl.h"
 
 co_status cuda_enter(const cuda_device *device)
 {
@@ -23,7 +24,7 @@ co_status cuda_enter(const cuda_device *device)
 
 static const char *device_kind(co_memory kind)
 {
-    return kind == CO_MEMORY_DEVICE ? "the GPU's" : "pinned";
+    return kind == CO_MEMORY_PINNED ? "pinned" : "the GPU's";
 }
 
 static co_status device_no_memory(const cuda_device *device, CUresult result, size_t bytes,
@@ -31,14 +32,49 @@ static co_status device_no_memory(const cuda_device *device, CUresult result, si
 {
     size_t left = 0, all = 0;
 
-    if (kind != CO_MEMORY_DEVICE || device->cu->cuMemGetInfo(&left, &all) != CUDA_SUCCESS)
+    if (kind == CO_MEMORY_PINNED || device->cu->cuMemGetInfo(&left, &all) != CUDA_SUCCESS)
         return cuda_fail(result, "%zu MiB of %s memory", bytes >> 20, device_kind(kind));
     return cuda_fail(result, "%zu MiB of the memory of GPU %d (%s), of whose %zu MiB %zu are left",
                      bytes >> 20, device->index, device->gpu.name, all >> 20, left >> 20);
 }
 
+/* Whether memory for exchange is NCCL's: by what there is when some is first taken. */
+static bool device_asks_nccl(cuda_device *device)
+{
+    bool asks;
+
+    pthread_mutex_lock(&device->lock);
+    if (device->exchanged == CUDA_EXCHANGED_OPEN)
+        device->exchanged =
+            device->nccl && cuda_nccl_registers() ? CUDA_EXCHANGED_NCCL : CUDA_EXCHANGED_PLAIN;
+    asks = device->exchanged == CUDA_EXCHANGED_NCCL;
+    pthread_mutex_unlock(&device->lock);
+    return asks;
+}
+
+static CUresult device_take_there(CUdeviceptr *at, cuda_device *device, size_t bytes,
+                                  co_memory kind)
+{
+    void *block = NULL;
+
+    if (kind != CO_MEMORY_EXCHANGED || !device_asks_nccl(device))
+        return device->cu->cuMemAlloc(at, bytes);
+    if (!cuda_nccl_alloc(&block, bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *at = (CUdeviceptr)(uintptr_t)block;
+    return CUDA_SUCCESS;
+}
+
+static void device_give_there(cuda_device *device, CUdeviceptr at, co_memory kind)
+{
+    if (kind == CO_MEMORY_EXCHANGED && device_asks_nccl(device))
+        cuda_nccl_free((void *)(uintptr_t)at); /* NOLINT(performance-no-int-to-ptr): as below */
+    else
+        (void)device->cu->cuMemFree(at);
+}
+
 /* `bytes` is not 0. */
-static CUresult device_take(void **out, const cuda_device *device, size_t bytes, co_memory kind)
+static CUresult device_take(void **out, cuda_device *device, size_t bytes, co_memory kind)
 {
     CUdeviceptr at = 0;
     CUresult result;
@@ -49,21 +85,21 @@ static CUresult device_take(void **out, const cuda_device *device, size_t bytes,
             memset(*out, 0, bytes);
         return result;
     }
-    result = device->cu->cuMemAlloc(&at, bytes);
+    result = device_take_there(&at, device, bytes, kind);
     if (result != CUDA_SUCCESS)
         return result;
     result = device->cu->cuMemsetD8Async(at, 0, bytes, device->zeroes);
     if (result == CUDA_SUCCESS)
         result = device->cu->cuStreamSynchronize(device->zeroes);
     if (result != CUDA_SUCCESS)
-        (void)device->cu->cuMemFree(at);
+        device_give_there(device, at, kind);
     *out = (void *)(uintptr_t)at; /* NOLINT(performance-no-int-to-ptr): an address of the GPU */
     return result;
 }
 
 static co_status device_alloc(void **out, co_device *base, size_t bytes, co_memory kind)
 {
-    const cuda_device *device = (const cuda_device *)base;
+    cuda_device *device = (cuda_device *)base;
     const size_t some = bytes ? bytes : 1;
     void *block = NULL;
     CUresult result;
@@ -83,7 +119,7 @@ static co_status device_alloc(void **out, co_device *base, size_t bytes, co_memo
 
 static void device_free(co_device *base, void *block, co_memory kind)
 {
-    const cuda_device *device = (const cuda_device *)base;
+    cuda_device *device = (cuda_device *)base;
 
     if (kind == CO_MEMORY_HOST)
         co_free(block);
@@ -92,7 +128,7 @@ static void device_free(co_device *base, void *block, co_memory kind)
     else if (kind == CO_MEMORY_PINNED)
         (void)device->cu->cuMemFreeHost(block);
     else
-        (void)device->cu->cuMemFree((CUdeviceptr)(uintptr_t)block);
+        device_give_there(device, (CUdeviceptr)(uintptr_t)block, kind);
 }
 
 static size_t device_room(co_device *base)

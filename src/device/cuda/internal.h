@@ -18,6 +18,13 @@
 typedef struct cuda_blas cuda_blas; /* matmul.c */
 typedef struct cuda_dnn cuda_dnn;   /* convolve.c */
 
+/* Where CO_MEMORY_EXCHANGED comes from. */
+typedef enum cuda_exchanged {
+    CUDA_EXCHANGED_OPEN,
+    CUDA_EXCHANGED_PLAIN,
+    CUDA_EXCHANGED_NCCL
+} cuda_exchanged;
+
 typedef struct cuda_device {
     co_device base;
     const cuda_driver *cu;
@@ -33,7 +40,9 @@ typedef struct cuda_device {
     cuda_dnn *dnn;                /* likewise */
     struct cuda_queue *capturing; /* borrowed; a capture began with it. NULL: none is under way */
     uint64_t captures;            /* so far */
+    bool nccl;                    /* a communicator of NCCL's has been joined with it */
     pthread_mutex_t lock;
+    cuda_exchanged exchanged; /* under lock */
     char why[CUDA_WHY]; /* under lock: what went wrong after it was accepted; "": nothing has */
     co_status failed;   /* likewise: its status */
 } cuda_device;

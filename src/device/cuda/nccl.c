@@ -35,16 +35,29 @@
     X(ncclSend)                                                                                    \
     X(ncclRecv)
 
+/* Since 2.19; it works without them. */
+#define NCCL_BUFFER_FUNCTIONS(X)                                                                   \
+    X(ncclMemAlloc)                                                                                \
+    X(ncclMemFree)                                                                                 \
+    X(ncclCommRegister)                                                                            \
+    X(ncclCommDeregister)
+
 typedef struct nccl_calls {
     NCCL_FUNCTIONS(CUDA_MEMBER)
 } nccl_calls;
 
+typedef struct nccl_buffer_calls {
+    NCCL_BUFFER_FUNCTIONS(CUDA_MEMBER)
+} nccl_buffer_calls;
+
 static const char *const nccl_names[] = {NCCL_FUNCTIONS(CUDA_NAME)};
+static const char *const nccl_buffer_names[] = {NCCL_BUFFER_FUNCTIONS(CUDA_NAME)};
 
 static pthread_mutex_t nccl_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Under the lock until it is open, then constant. */
 static int nccl_version;
 static nccl_calls nccl;
+static nccl_buffer_calls nccl_buffer; /* all NULL: the library is older */
 
 struct cuda_nccl {
     const cuda_device *device; /* borrowed */
@@ -58,6 +71,8 @@ _Static_assert(sizeof(ncclUniqueId) == CUDA_NCCL_ID, "an id is as long as others
 static co_status nccl_open(void)
 {
     const cuda_library library = {nccl_names, sizeof(nccl) / sizeof(void *), &nccl};
+    const cuda_library buffers = {nccl_buffer_names, sizeof(nccl_buffer) / sizeof(void *),
+                                  &nccl_buffer};
     int version = 0;
 
     if (nccl_version)
@@ -69,6 +84,8 @@ static co_status nccl_open(void)
     if (nccl.ncclGetVersion(&version) != ncclSuccess || version < NCCL_OLDEST)
         return co_fail(CO_E_UNSUPPORTED, "cuda: NCCL %d.%d is too old; install 2.18 or later",
                        version / 10000, version / 100 % 100);
+    if (!cuda_open_library(&buffers, NCCL_LIBRARY, NCCL_MAJOR_KNOWN, NCCL_MAJOR_KNOWN))
+        nccl_buffer = (nccl_buffer_calls){NULL};
     nccl_version = version;
     return CO_OK;
 }
@@ -136,6 +153,7 @@ co_status cuda_nccl_join(cuda_nccl **out, co_device *device, const unsigned char
     if (!n)
         return CO_E_NOMEM;
     n->device = (const cuda_device *)device;
+    ((cuda_device *)device)->nccl = true;
     memcpy(all.internal, id, CUDA_NCCL_ID);
     config.blocking = 0;
     *out = n;
@@ -172,6 +190,38 @@ void cuda_nccl_abort(cuda_nccl *n)
     if (n && n->comm && cuda_enter(n->device) == CO_OK)
         (void)nccl.ncclCommAbort(n->comm);
     co_free(n);
+}
+
+/* ---- buffers ---- */
+
+bool cuda_nccl_registers(void)
+{
+    return nccl_buffer.ncclCommRegister != NULL;
+}
+
+bool cuda_nccl_alloc(void **out, size_t bytes)
+{
+    return nccl_buffer.ncclMemAlloc(out, bytes) == ncclSuccess;
+}
+
+void cuda_nccl_free(void *block)
+{
+    (void)nccl_buffer.ncclMemFree(block);
+}
+
+co_status cuda_nccl_register(void **handle, cuda_nccl *n, void *at, size_t bytes)
+{
+    ncclResult_t result;
+
+    CO_TRY(cuda_enter(n->device));
+    result = nccl_buffer.ncclCommRegister(n->comm, at, bytes, handle);
+    return result == ncclSuccess ? CO_OK : nccl_fail(result, n->comm, "no buffer is registered");
+}
+
+void cuda_nccl_deregister(cuda_nccl *n, void *handle)
+{
+    if (cuda_enter(n->device) == CO_OK)
+        (void)nccl_buffer.ncclCommDeregister(n->comm, handle);
 }
 
 /* ---- operations ---- */

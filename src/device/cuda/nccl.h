@@ -47,6 +47,17 @@ co_status cuda_nccl_join(cuda_nccl **out, co_device *device, const unsigned char
 co_status cuda_nccl_ready(bool *ready, const cuda_nccl *nccl);
 /* Gives `n` operations to the queue as one: messages among them do not wait for each other. */
 co_status cuda_nccl_run(cuda_nccl *nccl, co_queue *queue, const cuda_nccl_op *op, size_t n);
+/* Whether the library, once it is open, lets memory be registered: a buffer of which it moves data
+   without a copy of its own. */
+bool cuda_nccl_registers(void);
+/* Memory that can be registered for all ways in which it moves data, of the thread's GPU; false:
+   none is left. */
+bool cuda_nccl_alloc(void **out, size_t bytes);
+void cuda_nccl_free(void *block);
+/* If it registers: with it, until `handle` is given back. All ranks register what they give to an
+   operation together, at the same place of it, or none does. */
+co_status cuda_nccl_register(void **handle, cuda_nccl *nccl, void *at, size_t bytes);
+void cuda_nccl_deregister(cuda_nccl *nccl, void *handle);
 /* Begins to leave, after which it is ready again and can be destroyed. */
 co_status cuda_nccl_leave(cuda_nccl *nccl);
 void cuda_nccl_destroy(cuda_nccl *nccl);

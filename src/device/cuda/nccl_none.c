@@ -68,3 +68,35 @@ void cuda_nccl_abort(cuda_nccl *nccl)
 {
     (void)nccl;
 }
+
+bool cuda_nccl_registers(void)
+{
+    return false;
+}
+
+bool cuda_nccl_alloc(void **out, size_t bytes)
+{
+    (void)out;
+    (void)bytes;
+    return false;
+}
+
+void cuda_nccl_free(void *block)
+{
+    (void)block;
+}
+
+co_status cuda_nccl_register(void **handle, cuda_nccl *nccl, void *at, size_t bytes)
+{
+    (void)handle;
+    (void)nccl;
+    (void)at;
+    (void)bytes;
+    return none_refuse();
+}
+
+void cuda_nccl_deregister(cuda_nccl *nccl, void *handle)
+{
+    (void)nccl;
+    (void)handle;
+}

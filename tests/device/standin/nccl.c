@@ -1,154 +1,14 @@
 /*
- * nccl.c - NCCL without GPUs: ranks, which are processes of one machine, exchange through a file in
- * memory, by messages. Communicators must not block, so that all that needs other ranks is first
- * under way. Every function, type and setting that Cohort does not use is refused. Found as
- * libnccl.so.2.
+ * nccl.c - NCCL without GPUs: operations. Ranks, which are processes of one machine, exchange
+ * through a file in memory, by messages. Every function and type that Cohort does not use is
+ * refused.
  */
-#include <fcntl.h>
-#include <limits.h>
-#include <nccl.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "core/clock.h"
-#include "standin/standin.h"
+#include "standin/nccl_comm.h"
 
-#define RANKS      8
-#define BOX        16384 /* bytes of a message that are under way at once */
-#define GROUP      512   /* operations */
-#define POLL_US    50
-#define ABORT_WAIT 40000 /* polls until operations of an aborted communicator have ended */
-
-/* From one rank to another; empty if there are 0 bytes. */
-typedef struct box {
-    _Atomic uint32_t bytes;
-    unsigned char data[BOX];
-} box;
-
-typedef struct region {
-    _Atomic int joined, left;
-    box box[RANKS][RANKS];
-} region;
-
-struct ncclComm {
-    region *shared;
-    int rank, ranks;
-    bool leaving;
-    int asked;           /* times since the last operation */
-    _Atomic int jobs;    /* given and not ended, but for those of graphs */
-    _Atomic int running; /* of all */
-    _Atomic bool aborted;
-    struct ncclComm *next; /* of all: graphs have them until the process ends */
-};
-
-static _Atomic(struct ncclComm *) all_comms;
-
-/* ---- the library, and communicators ---- */
-
-STANDIN_EXPORT ncclResult_t ncclGetVersion(int *version)
-{
-    *version = NCCL_VERSION_CODE;
-    return ncclSuccess;
-}
-
-STANDIN_EXPORT const char *ncclGetErrorString(ncclResult_t result)
-{
-    (void)result;
-    return "of the stand-in";
-}
-
-STANDIN_EXPORT const char *ncclGetLastError(ncclComm_t comm)
-{
-    (void)comm;
-    return "";
-}
-
-/* The file, which goes with the process that has made it, by its name. */
-STANDIN_EXPORT ncclResult_t ncclGetUniqueId(ncclUniqueId *out)
-{
-    const int file = memfd_create("nccl", MFD_CLOEXEC);
-
-    memset(out, 0, sizeof(*out));
-    if (file < 0 || ftruncate(file, sizeof(region)) != 0)
-        return ncclSystemError;
-    snprintf(out->internal, sizeof(out->internal), "/proc/%d/fd/%d", (int)getpid(), file);
-    return ncclSuccess;
-}
-
-static bool is_plain(const ncclConfig_t *config)
-{
-    ncclConfig_t plain = NCCL_CONFIG_INITIALIZER;
-
-    plain.blocking = 0;
-    return config && memcmp(config, &plain, sizeof(plain)) == 0;
-}
-
-STANDIN_EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, ncclUniqueId id,
-                                                   int rank, ncclConfig_t *config)
-{
-    const int file = open(id.internal, O_RDWR | O_CLOEXEC);
-    ncclComm_t comm = calloc(1, sizeof(*comm));
-    void *shared = MAP_FAILED;
-
-    if (!is_plain(config) || ranks < 2 || ranks > RANKS || rank < 0 || rank >= ranks)
-        return ncclInvalidArgument;
-    if (file >= 0)
-        shared = mmap(NULL, sizeof(region), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (file >= 0)
-        close(file);
-    if (!comm || shared == MAP_FAILED)
-        return ncclSystemError;
-    comm->shared = shared;
-    comm->rank = rank;
-    comm->ranks = ranks;
-    comm->next = atomic_exchange(&all_comms, comm);
-    atomic_fetch_add(&comm->shared->joined, 1);
-    *out = comm;
-    return ncclInProgress;
-}
-
-STANDIN_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
-{
-    const bool together = atomic_load(&comm->shared->joined) == comm->ranks &&
-                          (!comm->leaving || atomic_load(&comm->shared->left) == comm->ranks);
-
-    *state = together && comm->asked++ > 0 ? ncclSuccess : ncclInProgress;
-    return ncclSuccess;
-}
-
-STANDIN_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm)
-{
-    if (comm->leaving || atomic_load(&comm->jobs))
-        return ncclInvalidUsage;
-    comm->leaving = true;
-    atomic_fetch_add(&comm->shared->left, 1);
-    return ncclInProgress;
-}
-
-STANDIN_EXPORT ncclResult_t ncclCommDestroy(ncclComm_t comm)
-{
-    if (!comm->leaving)
-        return ncclInvalidUsage;
-    atomic_store(&comm->aborted, true);
-    munmap(comm->shared, sizeof(region));
-    return ncclSuccess;
-}
-
-/* What a broken device has dropped never ends. */
-STANDIN_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)
-{
-    atomic_store(&comm->aborted, true);
-    for (int i = 0; atomic_load(&comm->running) && i < ABORT_WAIT; i++)
-        co_clock_sleep_us(POLL_US);
-    if (atomic_load(&comm->running))
-        return ncclSystemError;
-    munmap(comm->shared, sizeof(region));
-    return ncclSuccess;
-}
+#define GROUP 512 /* operations */
 
 /* ---- messages ---- */
 
@@ -156,7 +16,7 @@ typedef struct message {
     unsigned char *at;
     size_t bytes, done;
     int peer;
-    bool send;
+    bool send, registered;
 } message;
 
 /* Whether one before it goes the same way, and is not done. */
@@ -181,10 +41,11 @@ static bool advance(struct ncclComm *comm, message *m)
         const uint32_t now = (uint32_t)(left < BOX ? left : BOX);
 
         memcpy(b->data, m->at + m->done, now);
+        b->registered = m->registered;
         m->done += now;
         atomic_store(&b->bytes, now);
     } else {
-        if (there > left)
+        if (there > left || b->registered != m->registered)
             abort(); /* ranks that do not do the same, whom Cohort keeps from it */
         memcpy(m->at + m->done, b->data, there);
         m->done += there;
@@ -282,7 +143,7 @@ static void combine(void *out, unsigned char *blocks, const operation *o, int ra
 
 /* Each rank's block of `bytes` for each other, into `blocks`: `in` has one, or one for each. */
 static bool trade(struct ncclComm *comm, unsigned char *blocks, unsigned char *in, size_t bytes,
-                  bool each)
+                  bool each, bool of_registered)
 {
     message all[2 * RANKS];
     size_t n = 0;
@@ -295,8 +156,8 @@ static bool trade(struct ncclComm *comm, unsigned char *blocks, unsigned char *i
             memmove(theirs, mine, bytes);
             continue;
         }
-        all[n++] = (message){mine, bytes, 0, p, true};
-        all[n++] = (message){theirs, bytes, 0, p, false};
+        all[n++] = (message){mine, bytes, 0, p, true, of_registered};
+        all[n++] = (message){theirs, bytes, 0, p, false, of_registered};
     }
     return exchange(comm, all, n);
 }
@@ -309,27 +170,31 @@ static void run_broadcast(struct ncclComm *comm, const operation *o, void *out)
 
     for (int p = 0; p < comm->ranks; p++)
         if (p != comm->rank && (p == o->peer || comm->rank == o->peer))
-            all[n++] = (message){out, bytes, 0, p, comm->rank == o->peer};
+            all[n++] =
+                (message){out, bytes, 0, p, comm->rank == o->peer, is_registered(comm, o->out)};
     (void)exchange(comm, all, n);
 }
 
 static void run_collective(struct ncclComm *comm, const operation *o, void *in, void *out)
 {
+    const bool both = is_registered(comm, o->in), bare = !is_registered(comm, o->out);
     const size_t bytes = o->count * type_size(o->type);
     unsigned char *blocks;
 
+    if (o->kind != BROADCAST && both == bare)
+        abort(); /* one of the two */
     if (o->kind == BROADCAST) {
         run_broadcast(comm, o, out);
         return;
     }
     if (o->kind == ALL_GATHER) {
-        (void)trade(comm, out, in, bytes, false);
+        (void)trade(comm, out, in, bytes, false, both);
         return;
     }
     blocks = malloc((size_t)comm->ranks * bytes);
     if (!blocks)
         abort();
-    if (trade(comm, blocks, in, bytes, o->kind == REDUCE_SCATTER))
+    if (trade(comm, blocks, in, bytes, o->kind == REDUCE_SCATTER, both))
         combine(out, blocks, o, comm->ranks);
     free(blocks);
 }
@@ -345,7 +210,11 @@ static void run_messages(struct ncclComm *comm, const job *j, mock_memory *memor
         const bool send = o->kind == SEND;
 
         all[i] = (message){mock_memory_reach(memory, send ? o->in : o->out),
-                           o->count * type_size(o->type), 0, o->peer, send};
+                           o->count * type_size(o->type),
+                           0,
+                           o->peer,
+                           send,
+                           is_registered(j->comm, send ? o->in : o->out)};
     }
     (void)exchange(comm, all, j->n);
     free(all);

@@ -26,6 +26,10 @@
 co_device *standin_device(void);
 CUresult standin_result(co_status st);
 
+/* Of libnccl.so.2, by dlsym: buffers that have been registered so far. */
+#define STANDIN_REGISTERED "standin_registered"
+typedef int standin_registered_fn(void);
+
 /* What nvrtc.c compiles everything to. */
 #define STANDIN_CODE "kernels of the stand-in"
 
