@@ -110,16 +110,18 @@ const void *cuda_bring_operand(const co_call *call, const cuda_operand *operand)
 void cuda_add_bias(const co_call *call, const void *sums, co_dtype type)
 {
     const co_tensor *y = call->out[0];
+    const uint32_t columns = (uint32_t)y->shape.dim[1];
     cuda_add_row args = {.out = y->data,
                          .x = sums,
                          .bias = call->param[1].data,
-                         .rows = cuda_count_of(y) / (size_t)y->shape.dim[1],
-                         .columns = (uint32_t)y->shape.dim[1],
+                         .rows = cuda_count_of(y) / columns,
+                         .columns = columns,
+                         .together = columns % CUDA_TOGETHER == 0 ? CUDA_TOGETHER : 1,
                          .from = cuda_number_of(type),
                          .to = cuda_number_of(y->dtype),
                          .rounded = (call->round_params & 2) != 0};
 
-    cuda_launch(call->queue, CUDA_layout_add_row, cuda_count_of(y), &args);
+    cuda_launch(call->queue, CUDA_layout_add_row, cuda_count_of(y) / args.together, &args);
 }
 
 static co_status layout_unpack(co_call *call, const co_run *run)

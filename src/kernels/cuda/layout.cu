@@ -40,14 +40,26 @@ KERNEL(layout_transpose, cuda_transpose)
     }
 }
 
+INLINE void layout_add_bias(const cuda_add_row *arg, int together)
+{
+    EACH(i, arg->rows * arg->columns / (uint32_t)together)
+    {
+        const size_t at = i * (uint32_t)together;
+        const uint32_t column = (uint32_t)at % arg->columns;
+        float v[CUDA_TOGETHER], bias[CUDA_TOGETHER];
+
+        elements_read(v, arg->x, at, arg->from, together);
+        elements_read(bias, arg->bias, column, CUDA_NUMBER_F32, together);
+        for (int e = 0; e < together; e++)
+            v[e] += arg->rounded ? element_rounded(bias[e], arg->to) : bias[e];
+        elements_write(arg->out, at, arg->to, v, together);
+    }
+}
+
 KERNEL(layout_add_row, cuda_add_row)
 {
-    EACH(i, arg.rows * arg.columns)
-    {
-        const float bias = arg.bias[i % arg.columns];
-
-        element_write(arg.out, i, arg.to,
-                      element_read(arg.x, i, arg.from) +
-                          (arg.rounded ? element_rounded(bias, arg.to) : bias));
-    }
+    if (arg.together == 1)
+        layout_add_bias(&arg, 1);
+    else
+        layout_add_bias(&arg, CUDA_TOGETHER);
 }

@@ -27,6 +27,7 @@ typedef struct cuda_add_row {
     const float *bias;
     size_t rows;
     uint32_t columns;
+    uint32_t together; /* columns of a thread: 1 or CUDA_TOGETHER */
     cuda_number from, to;
     bool rounded; /* the bias to the type of `out` first */
 } cuda_add_row;
