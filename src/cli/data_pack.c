@@ -286,8 +286,7 @@ static co_status data_pack_run(const void *options, int n, const char *const *ar
 
 const co_command co_command_data_pack = {
     .name = "data pack",
-    .summary =
-        "make a file or shards of data, read in place: `data: {name: pack, path: DST}`",
+    .summary = "make a file or shards of data, read in place: `data: {name: pack, path: DST}`",
     .about =
         "Stores samples as they are, image files too, unless --resize or --decode says\n"
         "otherwise; both splits go into one file, with labels, names of classes and a checksum\n"
