@@ -69,6 +69,8 @@ grep -q 'id="confusion-0"' dom.html || fail "there is no confusion matrix"
 [ "$(grep -o 'data:image/jpeg;base64,' dom.html | wc -l)" -ge 24 ] || fail "there are no samples"
 [ "$(grep -o '<tr class="differs"><th scope="row">[a-z]*' dom.html | wc -l)" -ge 1 ] ||
     fail "the keys that differ are not marked"
+grep -o 'id="event-table".*' dom.html | sed 's/<tr/\n<tr/g; s/<\/tbody>.*//' | grep '>a</th>' | tail -n 1 |
+    grep -q '>end<' || fail "the checkpoints of a run are not before its end"
 
 # A long run: few points in the file, and none of the extremes lost.
 cp -r runs/a long

@@ -427,7 +427,7 @@
     axis.addEventListener("change", () => { view.axis = axis.value; redraw(); });
     smooth.addEventListener("input", () => { view.smooth = Number(smooth.value); redraw(); });
     all.addEventListener("click", redraw);
-    section("curves", "Curves", el("p", {}, "Drag across a chart to zoom, double-click or Escape to see all of it."), controls,
+    section("curves", "Curves", el("p", { class: "hint" }, "Drag across a chart to zoom, double-click or Escape to see all of it."), controls,
       el("div", { class: "charts", id: "charts" }), el("div", { id: "more" }));
     showBoxes();
     updateCurves(wanted);
@@ -563,7 +563,7 @@
       if (!worst?.length) continue;
       const list = el("div", { class: "samples" });
       for (const s of worst)
-        list.append(el("figure", {}, s.image ? el("img", { src: "data:image/jpeg;base64," + s.image, alt: `Test sample ${s.sample}, label ${className(r, s.label)}`, loading: "lazy" }) : null,
+        list.append(el("figure", {}, s.image ? el("img", { src: "data:image/jpeg;base64," + s.image, alt: `Test sample ${s.sample}, label ${className(r, s.label)}` }) : null,
           el("figcaption", {}, el("div", { class: "right" }, "label " + className(r, s.label)),
             el("div", { class: s.predicted === s.label ? "right" : "wrong" }, `predicted ${className(r, s.predicted)}, ${percent(s.probability)}`),
             el("div", {}, `sample ${number(s.sample)}, loss ${number(s.loss, 2)}`))));
@@ -589,7 +589,7 @@
       }
       const total = [...layers.values()].reduce((sum, l) => sum + l.time, 0);
       const head = [{ text: "layer" }, { text: "operator" }, { text: "output" }, ...["parameters and statistics", "MFLOP a step", "time a step", "share"].map((text) => ({ text, n: true })), { text: "kernel, forward" }];
-      const rows = [...layers].map(([name, l]) => [name, l.op || "–", l.shape ? l.shape.slice(1).join(" × ") || "1" : "–", number(l.parameters), rank ? fixed(l.flops / 1e6, 2) : "–",
+      const rows = [...layers].map(([name, l]) => [name, l.op || "–", l.shape ? l.shape.slice(1).join("\u00a0×\u00a0") || "1" : "–", number(l.parameters), rank ? fixed(l.flops / 1e6, 2) : "–",
         l.time ? number(l.time / 1000, 3) + " ms" : "–", l.time ? percent(l.time / total) : "–", l.kernel || "–"]);
       rows.push(["all", "", "", number([...layers.values()].reduce((s, l) => s + l.parameters, 0)), rank ? number([...layers.values()].reduce((s, l) => s + l.flops, 0) / 1e6, 2) : "–", rank ? number(total / 1000, 3) + " ms" : "–", "", ""]);
       section("layers-" + runs.indexOf(r), runs.length > 1 ? `Layers: ${r.name}` : "Layers",
@@ -608,9 +608,16 @@
         table([{ text: "run" }, { text: "transport" }, { text: "strategy" }, ...["sent", "a step", "rate", "share of the time", "compression"].map((text) => ({ text, n: true }))], rows, { caption: "Communication" }));
   }
 
+  // Checkpoints are those in their folder, without a time: each follows the last event of a step before it.
+  function inOrder(events) {
+    const list = events.filter((e) => e.event !== "checkpoint");
+    for (const c of events.filter((e) => e.event === "checkpoint"))
+      list.splice(list.findLastIndex((e) => e.step <= c.step && e.event !== "end") + 1, 0, c);
+    return list;
+  }
   function showEvents() {
     const rows = [];
-    for (const r of runs) for (const e of r.events) rows.push([r.name, e.event, number(e.step), e.text]);
+    for (const r of runs) for (const e of inOrder(r.events)) rows.push([r.name, e.event, number(e.step), e.text]);
     if (rows.length) section("events", "Events", table([{ text: "run" }, { text: "event" }, { text: "step", n: true }, { text: "" }], rows, { id: "event-table", caption: "Events" }));
   }
 
