@@ -4,18 +4,8 @@
 # the runs' summaries. Skipped where there is no Chromium.
 set -eu
 program=$1
-browser=
-for name in chromium chromium-browser google-chrome; do
-    [ -n "$browser" ] || browser=$(command -v "$name" || true)
-done
-[ -n "$browser" ] || {
-    echo "skipped: no Chromium here (Debian: chromium)"
-    exit 77
-}
-folder=$(mktemp -d "${TMPDIR:-/tmp}/cohort-page-XXXXXX")
-trap 'rm -rf "$folder"' EXIT
-trap 'exit 1' INT TERM HUP
-cd "$folder"
+# shellcheck source=tests/report/browser.sh
+. "$(dirname "$0")/browser.sh"
 cat >net.yaml <<'END'
 model: {name: mlp, hidden: [16]}
 data: {name: synthetic, shape: [1, 8, 8], classes: 4, samples: 512}
@@ -23,24 +13,12 @@ batch: 32
 epochs: 1
 log_every: 4
 END
-fail()
-{
-    echo "$1"
-    exit 1
-}
 # gnuplot's plots are of no use here.
 mkdir bin && ln -s /bin/false bin/gnuplot
 PATH=$folder/bin:$PATH "$program" compare net.yaml --strategies 'sync, {name: local, period: 4}' -n 1,2 \
     --set threads=1 --out both --quiet 2>log || fail "no comparison: $(cat log)"
 
-# The sandbox needs rights that containers and root lack.
-"$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$folder/profile" \
-    --enable-logging=stderr --dump-dom "file://$folder/both/report.html" >dom.html 2>log ||
-    fail "the browser failed: $(tail -n 3 log)"
-if grep -i 'CONSOLE' log; then
-    fail "the browser's console has messages"
-fi
-grep -q 'data-ready="[0-9]' dom.html || fail "the script has not come to its end"
+open_page both/report.html
 grep -q 'href="http\|src="http' dom.html && fail "the page asks for something outside of it"
 
 # table ID: cells of a table of the page, a row a line, with | between them.

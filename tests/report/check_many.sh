@@ -3,18 +3,8 @@
 # headless, in less than two seconds, with every curve, and has less than 5 MB a run. Skipped where there is no Chromium.
 set -eu
 program=$1
-browser=
-for name in chromium chromium-browser google-chrome; do
-    [ -n "$browser" ] || browser=$(command -v "$name" || true)
-done
-[ -n "$browser" ] || {
-    echo "skipped: no Chromium here (Debian: chromium)"
-    exit 77
-}
-folder=$(mktemp -d "${TMPDIR:-/tmp}/cohort-many-XXXXXX")
-trap 'rm -rf "$folder"' EXIT
-trap 'exit 1' INT TERM HUP
-cd "$folder"
+# shellcheck source=tests/report/browser.sh
+. "$(dirname "$0")/browser.sh"
 cat >net.yaml <<'END'
 model: {name: mlp, hidden: [16]}
 data: {name: synthetic, shape: [1, 8, 8], classes: 4, samples: 256}
@@ -35,9 +25,7 @@ for run in 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 17 18 19 20; do
 done
 "$program" report run-* -o page.html --quiet
 size=$(wc -c <page.html)
-"$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$folder/profile" \
-    --enable-logging=stderr --dump-dom "file://$folder/page.html" >dom.html 2>log
-! grep -i 'CONSOLE' log || exit 1
+open_page page.html
 ready=$(sed -n 's/.*data-ready="\([0-9]*\)".*/\1/p' dom.html | head -n 1)
 curves=$(grep -o 'data-run="run-[0-9]*" data-points="[0-9]*"' dom.html | sort -u | wc -l)
 echo "open after ${ready:-?} ms, $((size / 20)) bytes a run, curves of $curves runs"

@@ -4,18 +4,8 @@
 # nothing outside the file is asked for. Skipped where there is no Chromium.
 set -eu
 program=$1
-browser=
-for name in chromium chromium-browser google-chrome; do
-    [ -n "$browser" ] || browser=$(command -v "$name" || true)
-done
-[ -n "$browser" ] || {
-    echo "skipped: no Chromium here (Debian: chromium)"
-    exit 77
-}
-folder=$(mktemp -d "${TMPDIR:-/tmp}/cohort-page-XXXXXX")
-trap 'rm -rf "$folder"' EXIT
-trap 'exit 1' INT TERM HUP
-cd "$folder"
+# shellcheck source=tests/report/browser.sh
+. "$(dirname "$0")/browser.sh"
 cat >net.yaml <<'END'
 model: {name: mlp, hidden: [16]}
 data: {name: synthetic, shape: [1, 8, 8], classes: 4, samples: 256}
@@ -27,19 +17,7 @@ END
 "$program" train net.yaml --run-dir 'runs/<b>x' --quiet --set optimizer.lr=0.05
 "$program" report runs/* -o page.html --quiet
 
-fail()
-{
-    echo "$1"
-    exit 1
-}
-# The sandbox needs rights that containers and root lack.
-"$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$folder/profile" \
-    --enable-logging=stderr --dump-dom "file://$folder/page.html" >dom.html 2>log ||
-    fail "the browser failed: $(tail -n 3 log)"
-if grep -i 'CONSOLE' log; then
-    fail "the browser's console has messages"
-fi
-grep -q 'data-ready="[0-9]' dom.html || fail "the script has not come to its end"
+open_page page.html
 ! grep -q '<b>x' dom.html || fail "the name of a run has become markup"
 grep -q 'href="http\|src="http' dom.html && fail "the page asks for something outside of it"
 
