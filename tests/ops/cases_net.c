@@ -84,6 +84,24 @@ const ops_case cases_net[] = {
      "conv2d {out: 17, kernel: 3}; avgpool {kernel: 3, stride: 2}; conv2d {out: 5, kernel: 2};"
      "adaptive_avgpool {size: [2, 1]}; flatten; dropout {p: 0.2}; linear {out: 6}; log_softmax",
      false},
+    {"net overlapping maxima between",
+     2,
+     {3, {16, 9, 8}},
+     "conv2d {out: 40, kernel: 1}; maxpool {kernel: 3, stride: 2, padding: 1};"
+     "conv2d {out: 33, kernel: 2, padding: 1}; maxpool {kernel: 2}; conv2d {out: 16, kernel: 1}",
+     false},
+    {"net means between",
+     2,
+     {3, {16, 8, 7}},
+     "conv2d {out: 40, kernel: 1}; avgpool {kernel: 3, stride: 2, padding: 1};"
+     "conv2d {out: 16, kernel: 1}",
+     false},
+    {"net phases before blocks",
+     2,
+     {3, {3, 23, 21}},
+     "conv2d {out: 64, kernel: 7, stride: 2, padding: 3, bias: false}; batchnorm; relu;"
+     "conv2d {out: 16, kernel: 3, padding: 1}",
+     false},
     {"net groups between",
      2,
      {3, {8, 6, 6}},

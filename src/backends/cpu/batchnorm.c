@@ -14,8 +14,7 @@
 #include "core/parallel.h"
 #include "kernels/batchnorm/batchnorm.h"
 
-#define NORM_WIDE      32 /* channels of a block of the kernels for AMX: two vectors */
-#define NORM_MAX_GROUP 8  /* in vectors of channels */
+#define NORM_MAX_GROUP 8 /* in vectors of channels */
 /* Part of a core's L2 for data that is read twice; the rest is for streaming. */
 #define NORM_GROUP_BYTES ((int64_t)512 << 10)
 #define NORM_TOGETHER    256 /* in vectors; smaller planes are grouped */
@@ -54,7 +53,7 @@ static const norm_loops *norm_find_loops(const co_tensor *tensor)
 
 #ifdef CO_KERNELS_X86
     if (tensor->dtype == CO_BF16) /* cpu_takes has checked the CPU */
-        return block == 16 || block == NORM_WIDE ? &norm_loops_bf16 : NULL;
+        return block == 16 || block == CPU_AMX_BLOCK ? &norm_loops_bf16 : NULL;
 #endif
     while (*loops && (*loops)->lanes != block)
         loops++;

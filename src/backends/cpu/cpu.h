@@ -17,9 +17,12 @@ typedef struct cpu_operand {
     size_t at; /* of the copy */
 } cpu_operand;
 
+#define CPU_AMX_BLOCK 32 /* channels of a block of the kernels for AMX: two vectors */
+
 /* --- layout.c --- */
 co_layout cpu_plain(void);
 co_layout cpu_blocks(int block);
+bool cpu_is_blocked(const co_tensor *tensor, int block);
 /* Set the tensor's layout: plain, blocks, or channels last. */
 void cpu_set_layout(co_tensor *tensor, co_layout layout);
 /* Set the layout of `other`, which has the same shape. */

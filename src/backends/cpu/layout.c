@@ -16,6 +16,11 @@ co_layout cpu_blocks(int block)
     return (co_layout){.format = CO_FORMAT_CHANNEL_BLOCKS, .block = block};
 }
 
+bool cpu_is_blocked(const co_tensor *tensor, int block)
+{
+    return tensor->layout.format == CO_FORMAT_CHANNEL_BLOCKS && tensor->layout.block == block;
+}
+
 reorder_places cpu_find_places(const co_shape *shape, co_layout layout)
 {
     const int64_t c = shape->ndim > 1 ? shape->dim[1] : 1;

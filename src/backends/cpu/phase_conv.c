@@ -25,6 +25,7 @@ typedef struct phase_conv {
     phase_conv_row row;       /* of a whole chunk */
     phase_conv_weight weight; /* of a block of results */
     int64_t blocks, samples;
+    int64_t wide;                    /* vectors of a block of results' layout */
     int64_t rows, chunk, chunks;     /* rows of tiles: of an image, of a chunk; number of chunks */
     int64_t plane, phases, v, m;     /* in thread scratch, in floats */
     int64_t all;                     /* floats of U of all blocks */
@@ -107,7 +108,8 @@ static void phase_conv_size(phase_conv *self, const co_call *call)
                                  .v_apart = phase_conv_apart(self->chunk * columns * width, lanes),
                                  .m_apart = phase_conv_apart(self->chunk * columns * a->out, lanes),
                                  .pixels = out[3],
-                                 .y_row = out[3] * lanes};
+                                 .y_row = out[3] * self->wide * lanes,
+                                 .y_pixel = self->wide * lanes};
     self->weight = (phase_conv_weight){.taps = taps,
                                        .points = points,
                                        .stride = s,
@@ -139,6 +141,20 @@ static int64_t phase_conv_panel(const phase_conv *self)
     return self->weight.channels * self->weight.kernel * self->weight.kernel * self->loops->lanes;
 }
 
+/* As the kernels for AMX read them. Sums for a bias, and direct convolution, are of one vector. */
+static int64_t phase_conv_find_wide(const phase_conv *self, const co_call *call)
+{
+    const co_conv2d_attr *a = call->attr;
+    const bool amx = co_isa_has(CO_ISA_AMX) && call->in[0]->dtype == CO_BF16;
+
+    return amx && a->out % CPU_AMX_BLOCK == 0 && !a->bias ? CPU_AMX_BLOCK / self->loops->lanes : 1;
+}
+
+static co_layout phase_conv_layout(const phase_conv *self)
+{
+    return cpu_blocks((int)self->wide * self->loops->lanes);
+}
+
 static co_status phase_conv_plan(co_call *call)
 {
     phase_conv *self = call->self;
@@ -146,6 +162,8 @@ static co_status phase_conv_plan(co_call *call)
 
     CO_TRY(direct_plan_with(call, direct_find_loops(call->in[0]->dtype)));
     self->loops = phase_conv_find_loops(call->in[0]->dtype);
+    self->wide = phase_conv_find_wide(self, call);
+    cpu_set_layout(call->out[0], phase_conv_layout(self));
     phase_conv_size(self, call);
     self->direct.src = cpu_plan_operand(call, &used, call->in[0], cpu_plain());
     self->packed_at = cpu_take_scratch(
@@ -169,7 +187,8 @@ static co_status phase_conv_plan_backward(co_call *call)
     if (call->grad_in[0])
         return direct_plan_backward(call);
     self->direct.back_src = cpu_plan_operand(call, &used, call->in[0], cpu_plain());
-    self->direct.grad_out = cpu_plan_operand(call, &used, call->grad_out[0], cpu_blocks(lanes));
+    self->direct.grad_out =
+        cpu_plan_operand(call, &used, call->grad_out[0], phase_conv_layout(self));
     self->packed_at = cpu_take_scratch(
         call, &used, (size_t)(self->blocks * phase_conv_panel(self)) * sizeof(float));
     self->bias_at = cpu_take_scratch(call, &used, (size_t)(self->blocks * lanes) * sizeof(float));
@@ -249,7 +268,10 @@ static float *phase_conv_find_row(const phase_conv_work *work, int64_t i, int64_
 
     *row = work->row;
     row->rows = direct_least(PHASE_CONV_TILE, out[2] - top);
-    *y_at = (size_t)(((n * self->blocks + b) * out[2] + top) * row->y_row) * self->loops->cell;
+    *y_at =
+        (size_t)(((n * self->blocks / self->wide + b / self->wide) * out[2] + top) * row->y_row +
+                 b % self->wide * lanes) *
+        self->loops->cell;
     return work->m + (b * row->tiles + (i - work->first) * row->columns) * lanes;
 }
 

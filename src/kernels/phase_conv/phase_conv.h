@@ -37,6 +37,7 @@ typedef struct phase_conv_row {
     int64_t v_apart, m_apart;
     int64_t rows, pixels; /* results inside the image: rows of the first tile, pixels of all */
     int64_t y_row;        /* numbers from a row of results to the next */
+    int64_t y_pixel;      /* and from a pixel */
 } phase_conv_row;
 
 /* A weight, (channels, kernel, kernel, lanes) of one block of results. */

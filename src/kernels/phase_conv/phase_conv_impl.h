@@ -121,8 +121,8 @@ static void phase_conv_input_transform(float *v, const float *phases, const phas
 /* --- results --- */
 
 /* The first `rows` and `pixels` of a tile; they are constants where it is whole. */
-SIMD_INLINE void phase_conv_output_tile(phase_conv_cell *y, int64_t y_row, const float *m,
-                                        int64_t apart, vec bias, const int64_t rows,
+SIMD_INLINE void phase_conv_output_tile(phase_conv_cell *y, const float *m,
+                                        const phase_conv_row *row, vec bias, const int64_t rows,
                                         const int64_t pixels, const int r)
 {
     const int n = r + 3;
@@ -132,7 +132,8 @@ SIMD_INLINE void phase_conv_output_tile(phase_conv_cell *y, int64_t y_row, const
     {
         vec in[PHASE_CONV_MOST_POINTS];
 
-        PHASE_CONV_UNROLL for (int u = 0; u < n; u++) in[u] = simd_load(m + (u * n + i) * apart);
+        PHASE_CONV_UNROLL for (int u = 0; u < n; u++) in[u] =
+            simd_load(m + (u * n + i) * row->m_apart);
         phase_conv_a(half + i, n, in, 1, r);
     }
     PHASE_CONV_UNROLL for (int64_t u = 0; u < rows; u++)
@@ -141,21 +142,20 @@ SIMD_INLINE void phase_conv_output_tile(phase_conv_cell *y, int64_t y_row, const
 
         phase_conv_a(out, 1, half + u * n, 1, r);
         PHASE_CONV_UNROLL for (int i = 0; i < PHASE_CONV_TILE; i++) if (i < pixels)
-            phase_conv_put(y + u * y_row + i * LANES, out[i] + bias);
+            phase_conv_put(y + u * row->y_row + i * row->y_pixel, out[i] + bias);
     }
 }
 
 SIMD_INLINE void phase_conv_output_tiles(phase_conv_cell *y, const float *m, vec bias,
                                          const phase_conv_row *row, const int r)
 {
-    for (int64_t j = 0; j < row->columns; j++, y += PHASE_CONV_TILE * LANES, m += LANES) {
+    for (int64_t j = 0; j < row->columns; j++, y += PHASE_CONV_TILE * row->y_pixel, m += LANES) {
         const int64_t pixels = row->pixels - j * PHASE_CONV_TILE;
 
         if (row->rows == PHASE_CONV_TILE && pixels >= PHASE_CONV_TILE)
-            phase_conv_output_tile(y, row->y_row, m, row->m_apart, bias, PHASE_CONV_TILE,
-                                   PHASE_CONV_TILE, r);
+            phase_conv_output_tile(y, m, row, bias, PHASE_CONV_TILE, PHASE_CONV_TILE, r);
         else
-            phase_conv_output_tile(y, row->y_row, m, row->m_apart, bias, row->rows, pixels, r);
+            phase_conv_output_tile(y, m, row, bias, row->rows, pixels, r);
     }
 }
 
@@ -167,9 +167,9 @@ static void phase_conv_output_transform(void *y, const float *m, const float *bi
     PHASE_CONV_FOR_TAPS(row->taps, phase_conv_output_tiles(y, m, add, row, r));
 }
 
-SIMD_INLINE void phase_conv_gradient_tile(float *m, int64_t apart, const phase_conv_cell *dy,
-                                          int64_t y_row, const int64_t rows, const int64_t pixels,
-                                          const int r)
+SIMD_INLINE void phase_conv_gradient_tile(float *m, const phase_conv_cell *dy,
+                                          const phase_conv_row *row, const int64_t rows,
+                                          const int64_t pixels, const int r)
 {
     const int n = r + 3;
     vec half[PHASE_CONV_TILE * PHASE_CONV_MOST_POINTS];
@@ -179,7 +179,8 @@ SIMD_INLINE void phase_conv_gradient_tile(float *m, int64_t apart, const phase_c
         vec in[PHASE_CONV_TILE];
 
         PHASE_CONV_UNROLL for (int i = 0; i < PHASE_CONV_TILE; i++) in[i] =
-            u < rows && i < pixels ? phase_conv_take(dy + u * y_row + i * LANES) : (vec){0};
+            u < rows && i < pixels ? phase_conv_take(dy + u * row->y_row + i * row->y_pixel)
+                                   : (vec){0};
         phase_conv_a_back(half + u * n, 1, in, 1, r);
     }
     PHASE_CONV_UNROLL for (int i = 0; i < n; i++)
@@ -187,21 +188,21 @@ SIMD_INLINE void phase_conv_gradient_tile(float *m, int64_t apart, const phase_c
         vec out[PHASE_CONV_MOST_POINTS];
 
         phase_conv_a_back(out, 1, half + i, n, r);
-        PHASE_CONV_UNROLL for (int u = 0; u < n; u++) simd_store(m + (u * n + i) * apart, out[u]);
+        PHASE_CONV_UNROLL for (int u = 0; u < n; u++)
+            simd_store(m + (u * n + i) * row->m_apart, out[u]);
     }
 }
 
 SIMD_INLINE void phase_conv_gradient_tiles(float *m, const phase_conv_cell *dy,
                                            const phase_conv_row *row, const int r)
 {
-    for (int64_t j = 0; j < row->columns; j++, dy += PHASE_CONV_TILE * LANES, m += LANES) {
+    for (int64_t j = 0; j < row->columns; j++, dy += PHASE_CONV_TILE * row->y_pixel, m += LANES) {
         const int64_t pixels = row->pixels - j * PHASE_CONV_TILE;
 
         if (row->rows == PHASE_CONV_TILE && pixels >= PHASE_CONV_TILE)
-            phase_conv_gradient_tile(m, row->m_apart, dy, row->y_row, PHASE_CONV_TILE,
-                                     PHASE_CONV_TILE, r);
+            phase_conv_gradient_tile(m, dy, row, PHASE_CONV_TILE, PHASE_CONV_TILE, r);
         else
-            phase_conv_gradient_tile(m, row->m_apart, dy, row->y_row, row->rows, pixels, r);
+            phase_conv_gradient_tile(m, dy, row, row->rows, pixels, r);
     }
 }
 

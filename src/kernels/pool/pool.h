@@ -22,7 +22,7 @@ typedef struct pool_shape {
 
 /* Compiled once for each instruction set and type of numbers. */
 typedef struct pool_loops {
-    int lanes;
+    int lanes;   /* channels of a block */
     size_t cell; /* size of a number */
     /* Of equal values the first one wins, and a NaN beats any number. place (out, lanes): which
        pixel of the window it was, or NULL. */
@@ -35,7 +35,7 @@ typedef struct pool_loops {
 extern const pool_loops pool_loops_basic;
 KERNELS_DECLARE(pool_loops, pool_loops);
 #ifdef CO_KERNELS_X86
-extern const pool_loops pool_loops_bf16;
+extern const pool_loops pool_loops_bf16, pool_loops_bf16_wide;
 #endif
 
 /* The widest that this process may use for floats. */

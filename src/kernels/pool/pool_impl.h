@@ -1,7 +1,7 @@
 /*
  * pool_impl.h - the loops of pool.h for LANES lanes. Included once for each instruction set and
  * type of numbers, by a file that defines LANES, POOL_TABLE, pool_cell and how such are loaded and
- * stored.
+ * stored; and POOL_WIDE where blocks have several vectors.
  *
  * Gradients are gathered where windows overlap: each pixel of the image asks those that hold it, so
  * none is written twice.
@@ -10,6 +10,13 @@
 #include "kernels/simd.h"
 
 #define POOL_TOGETHER 4 /* windows */
+#ifndef POOL_WIDE
+#define POOL_WIDE 1 /* vectors of a block */
+#endif
+#define POOL_PIXEL (LANES * POOL_WIDE)
+
+/* Each vector of a block, by its first number. */
+#define POOL_EACH(h) for (int64_t h = 0; h < POOL_PIXEL; h += LANES)
 
 typedef uint8_t pool_bytes
     __attribute__((vector_size(LANES * sizeof(uint8_t)), may_alias, aligned(1)));
@@ -64,14 +71,14 @@ SIMD_INLINE void pool_max_pixels(pool_cell *y, uint8_t *place, const pool_cell *
 
     SIMD_UNROLL(4) for (int k = 0; k < n; k++)
     {
-        best[k] = pool_take(x + k * s->stride[1] * LANES);
+        best[k] = pool_take(x + k * s->stride[1] * POOL_PIXEL);
         where[k] = (ivec){0} + first;
     }
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
             SIMD_UNROLL(4)
     for (int k = 0; k < n; k++) {
-        const vec each = pool_take(x + (i * s->in[1] + j + k * s->stride[1]) * LANES);
+        const vec each = pool_take(x + (i * s->in[1] + j + k * s->stride[1]) * POOL_PIXEL);
         const simd_mask more = simd_greater_or_nan(each, best[k]);
 
         best[k] = (vec)simd_pick(more, (ivec)each, (ivec)best[k]);
@@ -79,9 +86,9 @@ SIMD_INLINE void pool_max_pixels(pool_cell *y, uint8_t *place, const pool_cell *
     }
     SIMD_UNROLL(4) for (int k = 0; k < n; k++)
     {
-        pool_put(y + k * LANES, best[k]);
+        pool_put(y + k * POOL_PIXEL, best[k]);
         if (place)
-            *(pool_bytes *)(place + k * LANES) = __builtin_convertvector(where[k], pool_bytes);
+            *(pool_bytes *)(place + k * POOL_PIXEL) = __builtin_convertvector(where[k], pool_bytes);
     }
 }
 
@@ -96,7 +103,7 @@ SIMD_INLINE int pool_max_windows(pool_cell *y, uint8_t *place, const pool_cell *
 {
     const pool_span rows = pool_find_pixels(s, 0, u), columns = pool_find_pixels(s, 1, v);
     const pool_span last = pool_find_pixels(s, 1, v + POOL_TOGETHER - 1);
-    const pool_cell *from = x + (rows.begin * s->in[1] + columns.begin) * LANES;
+    const pool_cell *from = x + (rows.begin * s->in[1] + columns.begin) * POOL_PIXEL;
 
     if (v + POOL_TOGETHER <= s->out[1] && pool_is_whole(&rows, s->kernel[0]) &&
         pool_is_whole(&columns, s->kernel[1]) && pool_is_whole(&last, s->kernel[1])) {
@@ -110,13 +117,15 @@ SIMD_INLINE int pool_max_windows(pool_cell *y, uint8_t *place, const pool_cell *
 
 SIMD_INLINE void pool_max_of(void *to, uint8_t *place, const void *from, const pool_shape *s)
 {
+    const pool_cell *x = from;
     pool_cell *y = to;
 
     for (int64_t u = 0; u < s->out[0]; u++)
-        for (int64_t v = 0; v < s->out[1];) {
-            const int64_t at = (u * s->out[1] + v) * LANES;
+        for (int64_t v = 0, n = 0; v < s->out[1]; v += n) {
+            const int64_t at = (u * s->out[1] + v) * POOL_PIXEL;
 
-            v += pool_max_windows(y + at, place ? place + at : NULL, from, s, u, v);
+            POOL_EACH(h)
+            n = pool_max_windows(y + at + h, place ? place + at + h : NULL, x + h, s, u, v);
         }
 }
 
@@ -127,7 +136,7 @@ SIMD_INLINE vec pool_gather_max(const pool_cell *dy, const uint8_t *place, const
 
     for (int64_t u = us->begin; u < us->end; u++)
         for (int64_t v = vs->begin; v < vs->end; v++) {
-            const int64_t at = (u * s->out[1] + v) * LANES;
+            const int64_t at = (u * s->out[1] + v) * POOL_PIXEL;
             const ivec where = __builtin_convertvector(*(const pool_bytes *)(place + at), ivec);
             const ivec here = (ivec){0} + pool_place(s, u, v, r, q);
 
@@ -144,10 +153,12 @@ SIMD_INLINE void pool_max_gradient_of(void *to, const void *dy, const uint8_t *p
     for (int64_t r = 0; r < s->in[0]; r++) {
         const pool_span us = pool_find_windows(s, 0, r);
 
-        for (int64_t q = 0; q < s->in[1]; q++, dx += LANES) {
+        for (int64_t q = 0; q < s->in[1]; q++, dx += POOL_PIXEL) {
             const pool_span vs = pool_find_windows(s, 1, q);
 
-            pool_put(dx, pool_gather_max(dy, place, s, &us, &vs, r, q));
+            POOL_EACH(h)
+            pool_put(dx + h,
+                     pool_gather_max((const pool_cell *)dy + h, place + h, s, &us, &vs, r, q));
         }
     }
 }
@@ -162,7 +173,7 @@ SIMD_INLINE void pool_put_window(pool_cell *dx, const pool_cell *dy, const uint8
         for (int64_t j = 0; j < s->kernel[1]; j++) {
             const ivec here = (ivec){0} + (int32_t)(i * s->kernel[1] + j);
 
-            pool_put(dx + (i * s->in[1] + j) * LANES,
+            pool_put(dx + (i * s->in[1] + j) * POOL_PIXEL,
                      (vec)simd_pick(simd_equal(where, here), d, (ivec){0}));
         }
 }
@@ -173,11 +184,13 @@ SIMD_INLINE void pool_max_gradient_apart(void *to, const void *dy, const uint8_t
 {
     for (int64_t u = 0; u < s->out[0]; u++)
         for (int64_t v = 0; v < s->out[1]; v++) {
-            const int64_t at = (u * s->out[1] + v) * LANES;
+            const int64_t at = (u * s->out[1] + v) * POOL_PIXEL;
 
-            pool_put_window((pool_cell *)to +
-                                (u * s->kernel[0] * s->in[1] + v * s->kernel[1]) * LANES,
-                            (const pool_cell *)dy + at, place + at, s);
+            pool_cell *dx =
+                (pool_cell *)to + (u * s->kernel[0] * s->in[1] + v * s->kernel[1]) * POOL_PIXEL;
+
+            POOL_EACH(h)
+            pool_put_window(dx + h, (const pool_cell *)dy + at + h, place + at + h, s);
         }
 }
 
@@ -209,8 +222,9 @@ SIMD_INLINE pool_window pool_read(const pool_line *line, int64_t v, int64_t n)
     if (v < 0 || v >= n)
         return (pool_window){(ivec){0} - 1, {0}};
     return (pool_window){
-        __builtin_convertvector(*(const pool_bytes *)(line->place + v * LANES), ivec) - line->first,
-        (ivec)pool_take(line->dy + v * LANES)};
+        __builtin_convertvector(*(const pool_bytes *)(line->place + v * POOL_PIXEL), ivec) -
+            line->first,
+        (ivec)pool_take(line->dy + v * POOL_PIXEL)};
 }
 
 SIMD_INLINE vec pool_give(const pool_window *window, int32_t place)
@@ -239,9 +253,9 @@ SIMD_INLINE void pool_max_gradient_line(pool_cell *dx, const pool_line *line, co
             last[k] = next;
         }
         if (q >= 0)
-            pool_put(dx + q * LANES, even);
+            pool_put(dx + q * POOL_PIXEL, even);
         if (q + 1 < s->in[1])
-            pool_put(dx + (q + 1) * LANES, odd);
+            pool_put(dx + (q + 1) * POOL_PIXEL, odd);
     }
 }
 
@@ -250,22 +264,29 @@ static void pool_max_gradient_three(void *to, const void *dy, const uint8_t *pla
 {
     pool_cell *dx = to;
 
-    for (int64_t r = 0; r < s->in[0]; r++, dx += s->in[1] * LANES) {
+    for (int64_t r = 0; r < s->in[0]; r++, dx += s->in[1] * POOL_PIXEL) {
         const int64_t t = r + s->padding[0];
         pool_line line[2];
         int n = 0;
 
         for (int64_t u = (t - 1) / 2; u <= t / 2; u++) {
-            const int64_t at = u * s->out[1] * LANES;
+            const int64_t at = u * s->out[1] * POOL_PIXEL;
 
             if (u < s->out[0])
                 line[n++] =
                     (pool_line){(const pool_cell *)dy + at, place + at, (int32_t)(3 * (t - 2 * u))};
         }
-        if (n == 2)
-            pool_max_gradient_line(dx, line, 2, s);
-        else
-            pool_max_gradient_line(dx, line, n, s);
+        POOL_EACH(h)
+        {
+            if (n == 2)
+                pool_max_gradient_line(dx + h, line, 2, s);
+            else
+                pool_max_gradient_line(dx + h, line, n, s);
+            for (int k = 0; k < n; k++) {
+                line[k].dy += LANES;
+                line[k].place += LANES;
+            }
+        }
     }
 }
 
@@ -315,20 +336,29 @@ static void pool_max_gradient(void *dx, const void *dy, const uint8_t *place, co
         pool_max_gradient_of(dx, dy, place, s);
 }
 
+SIMD_INLINE vec pool_gather_pixels(const pool_cell *x, const pool_shape *s, const pool_span *rows,
+                                   const pool_span *columns)
+{
+    vec sum = {0};
+
+    for (int64_t r = rows->begin; r < rows->end; r++)
+        for (int64_t q = columns->begin; q < columns->end; q++)
+            sum += pool_take(x + (r * s->in[1] + q) * POOL_PIXEL);
+    return sum;
+}
+
 static void pool_mean(void *to, const void *from, const pool_shape *s)
 {
-    const pool_cell *x = from;
     pool_cell *y = to;
 
-    for (int64_t e = 0; e < s->out[0] * s->out[1]; e++, y += LANES) {
+    for (int64_t e = 0; e < s->out[0] * s->out[1]; e++, y += POOL_PIXEL) {
         const int64_t u = e / s->out[1], v = e % s->out[1];
         const pool_span rows = pool_find_pixels(s, 0, u), columns = pool_find_pixels(s, 1, v);
-        vec sum = {0};
+        const float share = pool_share(s, u, v);
 
-        for (int64_t r = rows.begin; r < rows.end; r++)
-            for (int64_t q = columns.begin; q < columns.end; q++)
-                sum += pool_take(x + (r * s->in[1] + q) * LANES);
-        pool_put(y, sum * pool_share(s, u, v));
+        POOL_EACH(h)
+        pool_put(y + h,
+                 pool_gather_pixels((const pool_cell *)from + h, s, &rows, &columns) * share);
     }
 }
 
@@ -339,7 +369,7 @@ SIMD_INLINE vec pool_gather_mean(const pool_cell *dy, const pool_shape *s, const
 
     for (int64_t u = us->begin; u < us->end; u++)
         for (int64_t v = vs->begin; v < vs->end; v++)
-            sum += pool_take(dy + (u * s->out[1] + v) * LANES) * pool_share(s, u, v);
+            sum += pool_take(dy + (u * s->out[1] + v) * POOL_PIXEL) * pool_share(s, u, v);
     return sum;
 }
 
@@ -350,16 +380,17 @@ static void pool_mean_gradient(void *to, const void *dy, const pool_shape *s)
     for (int64_t r = 0; r < s->in[0]; r++) {
         const pool_span us = pool_find_windows(s, 0, r);
 
-        for (int64_t q = 0; q < s->in[1]; q++, dx += LANES) {
+        for (int64_t q = 0; q < s->in[1]; q++, dx += POOL_PIXEL) {
             const pool_span vs = pool_find_windows(s, 1, q);
 
-            pool_put(dx, pool_gather_mean(dy, s, &us, &vs));
+            POOL_EACH(h)
+            pool_put(dx + h, pool_gather_mean((const pool_cell *)dy + h, s, &us, &vs));
         }
     }
 }
 
 const pool_loops POOL_TABLE = {
-    .lanes = LANES,
+    .lanes = POOL_PIXEL,
     .cell = sizeof(pool_cell),
     .max = pool_max,
     .max_gradient = pool_max_gradient,
