@@ -2,6 +2,9 @@
 # (tests/waits.h). The second is that of tests labelled `slow`.
 set(COHORT_TEST_SECONDS 1200)
 set(COHORT_SLOW_TEST_SECONDS 7200)
+if(CMAKE_CROSSCOMPILING_EMULATOR) # an instruction becomes some tens
+  set(COHORT_TEST_SECONDS ${COHORT_SLOW_TEST_SECONDS})
+endif()
 
 # co_missing(out module ...) - those of the modules that are not here, or lack one themselves.
 function(co_missing out)

@@ -64,9 +64,9 @@ run()
     mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
     export QEMU_LD_PREFIX="$sysroot" QEMU_CPU=$cpu
     # qemu keeps a note of each page that a program has mapped, and ranks map a multiple of the machine's
-    # memory to share (src/comm/shm/window.c), less where addresses are limited.
+    # memory to share (src/comm/shm/window.c), less where addresses are limited. A browser has to raise it.
     # shellcheck disable=SC3045 # dash and bash have it
-    ulimit -v $((12 << 20))
+    ulimit -S -v $((12 << 20))
     # shellcheck disable=SC2016 # for the inner shells
     exec unshare --user --map-root-user --mount sh -euc '
         binfmt=/proc/sys/fs/binfmt_misc

@@ -72,7 +72,8 @@ shm()
 
 mpi()
 {
-    command -v mpiexec >/dev/null && "$cohort" list transports | grep -q '^mpi' || {
+    command -v mpiexec >/dev/null &&
+        "$cohort" list transports | awk '$1 == "mpi" { here = 1 } here && /not here/ { here = 0 } END { exit !here }' || {
         echo "skipped: $name: no MPI here, or none built in"
         return 0
     }

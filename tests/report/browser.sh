@@ -20,11 +20,19 @@ fail()
     exit 1
 }
 
+# A browser reserves more addresses than tests of a build for ARM64 may have (scripts/arm64.sh).
+browse()
+(
+    # shellcheck disable=SC3045 # dash and bash have it
+    ulimit -S -v "$(ulimit -H -v)"
+    exec "$browser" "$@"
+)
+
 # open_page FILE: its document, when its script has come to its end, to dom.html; nothing may be written to the console.
 open_page()
 {
     # The sandbox needs rights that containers and root lack.
-    "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$folder/profile" \
+    browse --headless --no-sandbox --disable-gpu --user-data-dir="$folder/profile" \
         --enable-logging=stderr --dump-dom "file://$folder/$1" >dom.html 2>log ||
         fail "the browser failed: $(tail -n 3 log)"
     if grep -i 'CONSOLE' log; then
