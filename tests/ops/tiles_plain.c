@@ -1,11 +1,13 @@
-/* tiles_plain.c - the loops of kernels/direct_conv/direct_conv_tiles.h in plain C, as a kernel. */
+/* tiles_plain.c - the loops for tiles of convolutions and linear layers in plain C, as kernels. */
 #define TILES_PLAIN
 #define DIRECT_CONV_TABLE direct_conv_loops_plain
 #define DIRECT_CONV_NAME  "direct:tiles in plain C"
 
 #include "kernels/direct_conv/direct_conv_tiles.h"
 
-#include "backends/cpu/linear_half.h"
+#include "../backends/gemm_half_plain.h"
+#include "backends/cpu/direct_conv.h"
+#include "backends/cpu/linear_amx.h"
 #include "tiles_plain.h"
 
 static bool plain_supports(const co_call *call, const char **why)
@@ -43,20 +45,19 @@ static bool plain_linear_supports(const co_call *call, const char **why)
 
 static co_status plain_linear_plan(co_call *call)
 {
-    return linear_half_plan_with(call, &direct_conv_loops_plain);
+    return linear_amx_plan_with(call, &gemm_half_loops_plain);
 }
 
 static const co_kernel plain_linear = {
     .op = "linear",
     .name = "tiles",
-    .self_size = sizeof(linear_half),
+    .self_size = sizeof(linear_amx),
     .half = CPU_HALF,
     .supports = plain_linear_supports,
     .plan = plain_linear_plan,
-    .plan_backward = linear_half_plan_backward,
-    .forward = linear_half_forward,
-    .backward = linear_half_backward,
-    .fini = linear_half_fini,
+    .plan_backward = linear_amx_plan_backward,
+    .forward = linear_amx_forward,
+    .backward = linear_amx_backward,
 };
 
 static const co_kernel *const plain_kernels[] = {&plain_conv, &plain_linear, NULL};

@@ -3,13 +3,21 @@
  * one image, whose pixels are the rows. Rows are that image with its channels last, which is
  * brought into blocks of channels; results come back the same way.
  */
-#include "backends/cpu/linear_half.h"
-#include "core/isa.h"
+#include "backends/cpu/direct_conv.h"
 
 /* With fewer rows packing the weight takes longer than the products save. */
 #define LINEAR_HALF_ROWS     32
 #define LINEAR_HALF_CHANNELS 16
 #define LINEAR_HALF_OUTPUTS  32
+
+/* The self of the kernel. */
+typedef struct linear_half {
+    direct conv;
+    co_conv2d_attr attr;
+    co_call view; /* the layer as a convolution */
+    co_tensor in, out, grad_in, grad_out;
+    size_t out_at, grad_in_at; /* in scratch */
+} linear_half;
 
 /* Rows (..., channels) as (1, channels, 1, rows), in the same memory. */
 static void linear_half_view(co_tensor *out, const co_tensor *rows)
@@ -21,7 +29,7 @@ static void linear_half_view(co_tensor *out, const co_tensor *rows)
     out->layout = (co_layout){.format = CO_FORMAT_CHANNELS_LAST};
 }
 
-co_status linear_half_plan_with(co_call *call, const direct_conv_loops *loops)
+static co_status linear_half_plan(co_call *call)
 {
     linear_half *self = call->self;
     size_t used;
@@ -39,19 +47,14 @@ co_status linear_half_plan_with(co_call *call, const direct_conv_loops *loops)
     self->view.self = &self->conv;
     self->view.in[0] = &self->in;
     self->view.out[0] = &self->out;
-    CO_TRY(direct_plan_with(&self->view, loops));
+    CO_TRY(direct_plan_with(&self->view, direct_find_loops(CO_BF16)));
     call->workspace_bytes = self->view.workspace_bytes;
     used = self->view.scratch_bytes;
     self->out_at = cpu_take_scratch(call, &used, self->out.bytes);
     return CO_OK;
 }
 
-static co_status linear_half_plan(co_call *call)
-{
-    return linear_half_plan_with(call, direct_find_loops(CO_BF16));
-}
-
-co_status linear_half_plan_backward(co_call *call)
+static co_status linear_half_plan_backward(co_call *call)
 {
     linear_half *self = call->self;
     size_t used;
@@ -74,7 +77,7 @@ static void linear_half_put(const co_tensor *rows, const co_tensor *image, int t
     cpu_reorder(rows->data, (co_layout){.format = CO_FORMAT_CHANNELS_LAST}, image, threads);
 }
 
-co_status linear_half_forward(co_call *call, const co_run *run)
+static co_status linear_half_forward(co_call *call, const co_run *run)
 {
     linear_half *self = call->self;
 
@@ -87,7 +90,7 @@ co_status linear_half_forward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
-co_status linear_half_backward(co_call *call, const co_run *run)
+static co_status linear_half_backward(co_call *call, const co_run *run)
 {
     linear_half *self = call->self;
 
@@ -102,7 +105,7 @@ co_status linear_half_backward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
-void linear_half_fini(co_call *call)
+static void linear_half_fini(co_call *call)
 {
     linear_half *self = call->self;
 
@@ -135,40 +138,4 @@ const co_kernel co_cpu_linear_half = {
     .forward = linear_half_forward,
     .backward = linear_half_backward,
     .fini = linear_half_fini,
-};
-
-/* --- with AMX --- */
-
-#ifdef CO_KERNELS_X86
-static co_status linear_amx_plan(co_call *call)
-{
-    return linear_half_plan_with(call, &direct_conv_loops_amx);
-}
-#else
-#define linear_amx_plan linear_half_plan
-#endif
-
-static bool linear_amx_supports(const co_call *call, const char **why)
-{
-    *why = "this CPU has no AMX";
-    if (!co_isa_has(CO_ISA_AMX))
-        return false;
-    *why = "its weight is large, and read for few samples";
-    if (co_cpu_linear.prefers_fp32(call))
-        return false;
-    return linear_half_supports(call, why);
-}
-
-const co_kernel co_cpu_linear_amx = {
-    .op = "linear",
-    .name = "amx",
-    .self_size = sizeof(linear_half),
-    .half = CPU_HALF,
-    .supports = linear_amx_supports,
-    .plan = linear_amx_plan,
-    .plan_backward = linear_half_plan_backward,
-    .forward = linear_half_forward,
-    .backward = linear_half_backward,
-    .fini = linear_half_fini,
-    .yields_half = true,
 };

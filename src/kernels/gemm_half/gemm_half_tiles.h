@@ -1,0 +1,303 @@
+/*
+ * gemm_half_tiles.h - the loops of gemm_half.h. Included by a file that defines GEMM_HALF_TABLE and
+ * GEMM_HALF_NAME, and TILES_PLAIN for plain C.
+ */
+#include <string.h>
+
+#include "kernels/gemm_half/gemm_half.h"
+#include "kernels/tiles.h"
+
+#define LANES 16
+
+#include "kernels/half16.h"
+
+#define GEMM_HALF_STRIDE (GEMM_HALF_PANEL * (int)sizeof(float)) /* bytes of a row of sums */
+
+static int64_t gemm_half_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* 32 numbers in pairs. */
+SIMD_INLINE vec gemm_half_pairs(vec first, vec second)
+{
+#ifdef __AVX512BF16__
+    return (vec)_mm512_cvtne2ps_pbh((__m512)second, (__m512)first);
+#else
+    const half16 both[2] = {half16_round(first), half16_round(second)};
+    vec out;
+
+    memcpy(&out, both, sizeof(out));
+    return out;
+#endif
+}
+
+/* The first n of 32 numbers, then zeros. */
+SIMD_INLINE vec gemm_half_take(const uint16_t *from, int64_t n)
+{
+    uint16_t some[2 * LANES] = {0};
+
+    if (n >= 2 * LANES)
+        return simd_load_any((const float *)(const void *)from);
+    if (n > 0)
+        memcpy(some, from, (size_t)n * sizeof(*some));
+    return simd_load_any((const float *)(const void *)some);
+}
+
+/* The first n floats, then zeros; n may be negative, or more than LANES. */
+SIMD_INLINE vec gemm_half_floats(const float *from, int64_t n)
+{
+    float some[LANES] = {0};
+
+    if (n >= LANES)
+        return simd_load_any(from);
+    if (n > 0)
+        memcpy(some, from, (size_t)n * sizeof(*some));
+    return simd_load_any(some);
+}
+
+/* The first n numbers of BF16, likewise. */
+SIMD_INLINE half16 gemm_half_some(const uint16_t *from, int64_t n)
+{
+    uint16_t some[LANES] = {0};
+
+    if (n >= LANES)
+        return half16_take(from);
+    if (n > 0)
+        memcpy(some, from, (size_t)n * sizeof(*some));
+    return half16_take(some);
+}
+
+/* --- panels of a --- */
+
+static void gemm_half_rows(uint16_t *to, const gemm_half_from *from)
+{
+    const int64_t n = from->elements;
+
+    for (int64_t r = 0; r < GEMM_HALF_PANEL; r++, to += GEMM_HALF_STEP) {
+        const uint16_t *row = (const uint16_t *)from->at + r * from->step;
+        uint16_t *place = to;
+
+        for (int64_t k = 0; k < n; k += GEMM_HALF_STEP, place += GEMM_HALF_CELLS)
+            simd_store_any((float *)(void *)place,
+                           r < from->lines ? gemm_half_take(row + k, n - k) : (vec){0});
+    }
+}
+
+/* 16 lines, from line i, of the step that begins with element k. */
+SIMD_INLINE void gemm_half_columns_step(uint16_t *to, const gemm_half_from *from, int64_t i,
+                                        int64_t k, vec *sum)
+{
+    const uint16_t *row = (const uint16_t *)from->at + k * from->step + i;
+    const int64_t rest = from->elements - k, lines = from->lines - i;
+    vec v[LANES];
+
+    SIMD_UNROLL(16) for (int64_t p = 0; p < LANES; p++, row += 2 * from->step)
+    {
+        const half16 a = 2 * p < rest ? gemm_half_some(row, lines) : (half16){0};
+        const half16 b = 2 * p + 1 < rest ? gemm_half_some(row + from->step, lines) : (half16){0};
+
+        __builtin_prefetch(row + GEMM_HALF_STEP * from->step);
+        __builtin_prefetch(row + (GEMM_HALF_STEP + 1) * from->step);
+        v[p] = half16_join(a, b);
+        if (sum)
+            *sum += (vec)(half16_bits(a) << 16) + (vec)(half16_bits(b) << 16);
+    }
+    simd_transpose(v);
+    SIMD_UNROLL(16)
+    for (int l = 0; l < LANES; l++)
+        simd_store_any((float *)(void *)(to + l * GEMM_HALF_STEP), v[l]);
+}
+
+static void gemm_half_columns(uint16_t *to, const gemm_half_from *from, float *sum)
+{
+    for (int64_t k = 0; k < from->elements; k += GEMM_HALF_STEP, to += GEMM_HALF_CELLS)
+        for (int64_t i = 0; i < GEMM_HALF_PANEL; i += LANES) {
+            vec all = sum ? simd_load_any(sum + i) : (vec){0};
+
+            gemm_half_columns_step(to + i * GEMM_HALF_STEP, from, i, k, sum ? &all : NULL);
+            if (sum)
+                simd_store_any(sum + i, all);
+        }
+}
+
+/* --- panels of b --- */
+
+static void gemm_half_float_rows(uint16_t *to, const gemm_half_from *from)
+{
+    const int64_t n = from->elements;
+
+    for (int64_t k = 0; k < n; k += GEMM_HALF_STEP)
+        for (int64_t i = 0; i < GEMM_HALF_PANEL; i += LANES, to += GEMM_HALF_CELLS / 2) {
+            vec v[LANES];
+
+            SIMD_UNROLL(16) for (int64_t l = 0; l < LANES; l++)
+            {
+                const float *row = (const float *)from->at + (i + l) * from->step + k;
+
+                v[l] = i + l < from->lines
+                           ? gemm_half_pairs(gemm_half_floats(row, n - k),
+                                             gemm_half_floats(row + LANES, n - k - LANES))
+                           : (vec){0};
+            }
+            simd_transpose(v);
+            SIMD_UNROLL(16)
+            for (int p = 0; p < LANES; p++)
+                simd_store_any((float *)(void *)(to + 2 * p * LANES), v[p]);
+        }
+}
+
+static void gemm_half_float_columns(uint16_t *to, const gemm_half_from *from)
+{
+    const int64_t n = from->elements;
+
+    for (int64_t k = 0; k < n; k += GEMM_HALF_STEP)
+        for (int64_t i = 0; i < GEMM_HALF_PANEL; i += LANES, to += GEMM_HALF_CELLS / 2)
+            SIMD_UNROLL(4) for (int64_t p = 0; p < LANES; p++)
+            {
+                const float *row = (const float *)from->at + (k + 2 * p) * from->step + i;
+                const int64_t lines = from->lines - i;
+                const vec a = gemm_half_floats(row, k + 2 * p < n ? lines : 0);
+                const vec b = gemm_half_floats(row + from->step, k + 2 * p + 1 < n ? lines : 0);
+
+                simd_store_any((float *)(void *)(to + 2 * p * LANES),
+                               half16_join(half16_round(a), half16_round(b)));
+            }
+}
+
+static void gemm_half_half_columns(uint16_t *to, const gemm_half_from *from)
+{
+    const int64_t n = from->elements;
+
+    for (int64_t k = 0; k < n; k += GEMM_HALF_STEP)
+        for (int64_t i = 0; i < GEMM_HALF_PANEL; i += LANES, to += GEMM_HALF_CELLS / 2)
+            SIMD_UNROLL(4) for (int64_t p = 0; p < LANES; p++)
+            {
+                const uint16_t *row = (const uint16_t *)from->at + (k + 2 * p) * from->step + i;
+                const int64_t lines = from->lines - i;
+                const half16 a = gemm_half_some(row, k + 2 * p < n ? lines : 0);
+                const half16 b = gemm_half_some(row + from->step, k + 2 * p + 1 < n ? lines : 0);
+
+                simd_store_any((float *)(void *)(to + 2 * p * LANES), half16_join(a, b));
+            }
+}
+
+/* --- products --- */
+
+/* What the sums (32, 32) start from: `sums`, bias, or 0. */
+SIMD_INLINE void gemm_half_begin(tiles *t, const float *sums, const float *bias)
+{
+    if (sums) {
+        TILES_LOAD(t, 0, sums, GEMM_HALF_STRIDE);
+        TILES_LOAD(t, 1, sums + TILES_FLOATS, GEMM_HALF_STRIDE);
+        TILES_LOAD(t, 2, sums + TILES_ROWS * GEMM_HALF_PANEL, GEMM_HALF_STRIDE);
+        TILES_LOAD(t, 3, sums + TILES_ROWS * GEMM_HALF_PANEL + TILES_FLOATS, GEMM_HALF_STRIDE);
+    } else if (bias) { /* the same in all rows */
+        TILES_LOAD(t, 0, bias, 0);
+        TILES_LOAD(t, 1, bias + TILES_FLOATS, 0);
+        TILES_LOAD(t, 2, bias, 0);
+        TILES_LOAD(t, 3, bias + TILES_FLOATS, 0);
+    } else {
+        TILES_ZERO(t, 0);
+        TILES_ZERO(t, 1);
+        TILES_ZERO(t, 2);
+        TILES_ZERO(t, 3);
+    }
+}
+
+SIMD_INLINE void gemm_half_sum_up(tiles *t, float *to, const uint16_t *a, const uint16_t *b,
+                                  int64_t steps)
+{
+    for (int64_t s = 0; s < steps; s++, a += GEMM_HALF_CELLS, b += GEMM_HALF_CELLS) {
+        TILES_LOAD(t, 4, a, TILES_BYTES);
+        TILES_LOAD(t, 6, b, TILES_BYTES);
+        TILES_LOAD(t, 5, a + GEMM_HALF_CELLS / 2, TILES_BYTES);
+        TILES_LOAD(t, 7, b + GEMM_HALF_CELLS / 2, TILES_BYTES);
+        TILES_MULTIPLY(t, 0, 4, 6);
+        TILES_MULTIPLY(t, 2, 5, 6);
+        TILES_MULTIPLY(t, 1, 4, 7);
+        TILES_MULTIPLY(t, 3, 5, 7);
+    }
+    TILES_STORE(t, 0, to, GEMM_HALF_STRIDE);
+    TILES_STORE(t, 1, to + TILES_FLOATS, GEMM_HALF_STRIDE);
+    TILES_STORE(t, 2, to + TILES_ROWS * GEMM_HALF_PANEL, GEMM_HALF_STRIDE);
+    TILES_STORE(t, 3, to + TILES_ROWS * GEMM_HALF_PANEL + TILES_FLOATS, GEMM_HALF_STRIDE);
+}
+
+static void gemm_half_put_half(const gemm_half_job *job, const float *sums, int64_t column)
+{
+    const int64_t n = gemm_half_least(job->columns - column, GEMM_HALF_PANEL);
+    uint16_t *y = (uint16_t *)job->y + column;
+
+    for (int64_t r = 0; r < job->rows; r++, y += job->step, sums += GEMM_HALF_PANEL) {
+        const vec pairs = gemm_half_pairs(simd_load(sums), simd_load(sums + LANES));
+
+        if (n == GEMM_HALF_PANEL)
+            simd_store_any((float *)(void *)y, pairs);
+        else
+            memcpy(y, &pairs, (size_t)n * sizeof(*y));
+    }
+}
+
+static void gemm_half_put_floats(const gemm_half_job *job, const float *sums, int64_t column)
+{
+    const int64_t n = gemm_half_least(job->columns - column, GEMM_HALF_PANEL);
+    float *y = (float *)job->y + column;
+
+    for (int64_t r = 0; r < job->rows; r++, y += job->step, sums += GEMM_HALF_PANEL) {
+        if (n < GEMM_HALF_PANEL) {
+            for (int64_t i = 0; i < n; i++)
+                y[i] = job->add ? y[i] + sums[i] : sums[i];
+            continue;
+        }
+        SIMD_UNROLL(2) for (int i = 0; i < GEMM_HALF_PANEL; i += LANES)
+        {
+            vec sum = simd_load(sums + i);
+
+            if (job->add)
+                sum += simd_load_any(y + i);
+            simd_store_any(y + i, sum);
+        }
+    }
+}
+
+static void gemm_half_put(const gemm_half_job *job, const float *sums, int64_t column)
+{
+    if (job->half)
+        gemm_half_put_half(job, sums, column);
+    else
+        gemm_half_put_floats(job, sums, column);
+}
+
+/* A panel's results are put in place while the next one's products are made. */
+static void gemm_half_multiply(const gemm_half_job *job)
+{
+    _Alignas(TILES_BYTES) float done[2][GEMM_HALF_CELLS];
+    const uint16_t *b = job->b;
+    int64_t i = 0;
+    tiles t;
+
+    tiles_begin(&t, TILES_ROWS);
+    for (; i * GEMM_HALF_PANEL < job->columns; i++, b += job->b_panel) {
+        float *sums = job->sums + i * GEMM_HALF_CELLS;
+
+        gemm_half_begin(&t, job->first ? NULL : sums,
+                        job->bias ? job->bias + i * GEMM_HALF_PANEL : NULL);
+        gemm_half_sum_up(&t, job->last ? done[i % 2] : sums, job->a, b, job->steps);
+        if (job->last && i > 0)
+            gemm_half_put(job, done[(i - 1) % 2], (i - 1) * GEMM_HALF_PANEL);
+    }
+    if (job->last)
+        gemm_half_put(job, done[(i - 1) % 2], (i - 1) * GEMM_HALF_PANEL);
+    tiles_end(&t);
+}
+
+const gemm_half_loops GEMM_HALF_TABLE = {
+    .name = GEMM_HALF_NAME,
+    .rows = gemm_half_rows,
+    .columns = gemm_half_columns,
+    .float_rows = gemm_half_float_rows,
+    .float_columns = gemm_half_float_columns,
+    .half_columns = gemm_half_half_columns,
+    .multiply = gemm_half_multiply,
+};
