@@ -1,4 +1,5 @@
-/* report_eval.c - confusion matrix, worst samples and tensors of a run, for `cohort report`. */
+/* report_eval.c - confusion matrix, worst samples, layers and tensors of a run, for `cohort
+ * report`. */
 #include "cli/report_eval.h"
 
 #include <math.h>
@@ -205,6 +206,35 @@ static co_status report_tensors(json_t *run, const char *weights)
     return report_put(run, "tensors", list) ? co_fail(CO_E_NOMEM, "out of memory") : CO_OK;
 }
 
+static json_t *report_shape(const co_shape *shape)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < shape->ndim; i++)
+        (void)json_array_append_new(list, json_integer((json_int_t)shape->dim[i]));
+    return list;
+}
+
+/* The network's nodes in their order, with the shapes for one sample. */
+static co_status report_graph(json_t *run, const char *weights, const co_train_options *options)
+{
+    json_t *list;
+    cli_network net;
+
+    CO_TRY(cli_source_open(&net, options, weights, NULL));
+    list = json_array();
+    for (int i = 0; i < net.model->graph->n_node; i++) {
+        const co_node *node = &net.model->graph->node[i];
+        const co_var *var = &net.model->graph->var[node->out[0]];
+
+        (void)json_array_append_new(list,
+                                    json_pack("{s:s, s:s, s:o}", "name", CO_SHOW(node->name), "op",
+                                              node->op->name, "shape", report_shape(&var->shape)));
+    }
+    cli_network_close(&net);
+    return report_put(run, "graph", list) ? co_fail(CO_E_NOMEM, "out of memory") : CO_OK;
+}
+
 static co_status report_evaluate(json_t *evaluation, const char *weights, size_t samples,
                                  const co_train_options *options)
 {
@@ -237,6 +267,11 @@ co_status cli_report_measure(json_t *run, const char *dir, size_t samples, const
     if (st == CO_OK) {
         options.config_path = source.config;
         st = report_tensors(run, source.weights);
+    }
+    if (st == CO_OK) {
+        const co_status graph = report_graph(run, source.weights, &options);
+
+        st = report_is_final(graph) ? graph : CO_OK; /* layers are then shown by their tensors */
     }
     if (st == CO_OK && samples)
         st = report_evaluate(evaluation, source.weights, samples, &options);

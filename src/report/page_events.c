@@ -10,6 +10,7 @@
 
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "core/text.h"
 
 #define EVENTS_MAX_PATH 4096
@@ -68,8 +69,9 @@ static co_status events_take_start(co_page_events *e, const json_t *event, const
     e->start = json_deep_copy(event);
     if (!e->first)
         e->first = json_incref(e->start);
-    snprintf(text, sizeof(text), "%lld ranks%s%s", (long long)json_integer_value(ranks),
-             cause ? "; " : "", cause ? CO_SHOW(cause) : "");
+    snprintf(text, sizeof(text), "%lld rank%s%s%s", (long long)json_integer_value(ranks),
+             co_plural((uint64_t)json_integer_value(ranks)), cause ? "; " : "",
+             cause ? CO_SHOW(cause) : "");
     return co_page_events_add(e->list, kind, json_object_get(event, "first_step"), text);
 }
 

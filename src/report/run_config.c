@@ -33,6 +33,19 @@ static int run_config_by_key(const void *a, const void *b)
     return strcmp(((const co_run_line *)a)->key, ((const co_run_line *)b)->key);
 }
 
+/* The text of a string that is written in quotes, without them, in place; what needs them to be
+ * read keeps them. */
+static char *run_config_unquote(char *value)
+{
+    const size_t n = strlen(value);
+
+    if (n < 3 || value[0] != '"' || value[n - 1] != '"' || value[1] == '{' ||
+        strcspn(value + 1, "\\\"") != n - 2)
+        return value;
+    value[n - 1] = '\0';
+    return value + 1;
+}
+
 /* Cut the text into lines of `key: value`; a line that begins with a blank belongs to the one
    before. */
 static void run_config_cut(co_run_entry *run)
@@ -50,6 +63,8 @@ static void run_config_cut(co_run_entry *run)
         *colon = '\0';
         run->line[run->n_line++] = (co_run_line){at, colon + 1 + strspn(colon + 1, " ")};
     }
+    for (size_t i = 0; i < run->n_line; i++)
+        run->line[i].value = run_config_unquote(run->line[i].value);
     if (run->n_line)
         qsort(run->line, run->n_line, sizeof(*run->line), run_config_by_key);
 }

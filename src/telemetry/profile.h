@@ -26,7 +26,7 @@ typedef struct co_profile_row {
     char name[48];    /* "layer1.0.conv1"; OTHER: "wait for data" */
     char op[24];      /* "conv2d" */
     char backend[16]; /* "onednn" */
-    char kernel[32];  /* the backend's name of the kernel; "": it has none */
+    char kernel[96];  /* the backend's name of the kernel; "": it has none */
     co_shape shape;   /* of the output in the forward pass, batch first */
     double seconds, min_seconds;
     double flops, bytes; /* of a kernel, from co_work */

@@ -50,6 +50,13 @@ grep -q 'id="confusion-0"' dom.html || fail "there is no confusion matrix"
 grep -o 'id="event-table".*' dom.html | sed 's/<tr/\n<tr/g; s/<\/tbody>.*//' | grep '>a</th>' | tail -n 1 |
     grep -q '>end<' || fail "the checkpoints of a run are not before its end"
 
+for section in layers-0 layers-1; do
+    tr '\n' ' ' <dom.html | sed "s/.*id=\"$section\"//; s/<\/section>.*//" | grep -q '>linear<' ||
+        fail "layers have no operators, with a profile or without one"
+done
+tr '\n' ' ' <dom.html | sed 's/.*id="config-table"//; s/<\/table>.*//' | grep -q '>auto<' ||
+    fail "a string of the config is not shown as it is"
+
 # A long run: few points in the file, and none of the extremes lost.
 cp -r runs/a long
 {

@@ -40,7 +40,7 @@
   const percent = (v) => (known(v) ? (100 * v).toFixed(1) + "\u00a0%" : "–");
   function seconds(v) {
     if (!known(v)) return "–";
-    if (v < 60) return number(v, 2) + " s";
+    if (v < 60) return (Number.isInteger(v) ? number(v) : v.toFixed(2)) + " s";
     if (v < 3600) return Math.floor(v / 60) + " min " + Math.round(v % 60) + " s";
     return Math.floor(v / 3600) + " h " + Math.round((v % 3600) / 60) + " min";
   }
@@ -52,10 +52,23 @@
     return number(v, unit ? 1 : 0) + " " + units[unit];
   }
   const colour = (i) => (typeof i === "string" ? `var(--${i})` : `var(--c${i % 8})`);
-  const dash = (i) => (typeof i === "string" ? "2 4" : ["", "6 3", "2 3", "8 3 2 3"][Math.floor(i / 8) % 4]);
+  const dashes = ["", "6 3", "2 3", "8 3 2 3"];
+  const dash = (i) => (typeof i === "string" ? "2 4" : dashes[Math.floor(i / 8) % 4]);
   function key(i) {
     const mark = el("span", { class: "key", "aria-hidden": "true" });
     mark.style.background = colour(i);
+    return mark;
+  }
+  // A run of a comparison has the colour of its strategy, and dashes by its number of ranks.
+  function lookOf(run) {
+    let after = 0;
+    for (const g of data.compare?.groups ?? [])
+      if (run < (after += g.done)) return { hue: strategies().indexOf(g.strategy), dash: dashes[rankCounts().indexOf(g.ranks) % 4] };
+    return { hue: run, dash: dash(run) };
+  }
+  function runKey(run) {
+    const look = lookOf(run), mark = svg("svg", { class: "key line", viewBox: "0 0 28 10", "aria-hidden": "true" });
+    mark.append(svg("line", { x1: 0, x2: 28, y1: 5, y2: 5, style: `stroke: ${colour(look.hue)}`, "stroke-dasharray": look.dash }));
     return mark;
   }
   function table(head, rows, options = {}) {
@@ -64,7 +77,7 @@
       const line = el("tr", { class: row.class });
       (row.cells || row).forEach((cell, i) =>
         line.append(el(i === 0 ? "th" : "td",
-          { class: head[i].n ? "n" : null, scope: i === 0 ? "row" : null }, cell ?? "–")));
+          { class: head[i].n ? "n" : head[i].line ? "line" : null, scope: i === 0 ? "row" : null }, cell ?? "–")));
       body.append(line);
     }
     return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": options.caption },
@@ -178,7 +191,7 @@
     function load() {
       lines = sources.filter((s) => !hidden.has(s.run)).map((s) => {
         const y = s.y ?? s.table[s.column];
-        return { ...s, name: s.name ?? runs[s.run].name, hue: s.hue ?? s.run, x: s.x ?? axisOf(s.table), y: options.smooth ? smoothed(y, view.smooth) : y };
+        return { ...(s.name ? { dash: dash(s.hue) } : { name: runs[s.run].name, ...lookOf(s.run) }), ...s, x: s.x ?? axisOf(s.table), y: options.smooth ? smoothed(y, view.smooth) : y };
       });
       let from = Infinity, to = -Infinity;
       for (const l of lines)
@@ -203,13 +216,13 @@
       scaleX = (v) => LEFT + (v - from) / (to - from) * (WIDTH - LEFT - RIGHT);
       scaleY = (v) => HEIGHT - BOTTOM - (v - low) / (high - low) * (HEIGHT - TOP - BOTTOM);
       picture.replaceChildren();
-      const ys = ticks(low, high, 5), xs = options.at?.filter((v) => v >= from && v <= to) ?? ticks(from, to, 6);
+      const ys = ticks(low, high, 5), xs = options.at?.filter((v) => v >= from && v <= to) ?? ticks(from, to, 6).filter((v) => view.axis !== "step" || Number.isInteger(v));
       for (const v of ys) {
         picture.append(svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: scaleY(v), y2: scaleY(v) }));
         picture.append(svg("text", { x: LEFT - 6, y: scaleY(v) + 4, "text-anchor": "end" }, tick(v, ys[1] - ys[0])));
       }
       for (const v of xs)
-        picture.append(svg("text", { x: scaleX(v), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, tick(v, xs[1] - xs[0])));
+        picture.append(svg("text", { x: scaleX(v), y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, tick(v, xs[1] - xs[0] || 1)));
       picture.append(svg("text", { x: WIDTH - RIGHT, y: HEIGHT - 3, "text-anchor": "end" }, axis()));
       lines.forEach((l, k) => {
         const path = picked[k].map((i) => scaleX(l.x[i]).toFixed(1) + "," + scaleY(l.y[i]).toFixed(1));
@@ -222,7 +235,7 @@
             picture.append(svg("circle", { cx, cy, r: 3, style: `fill: ${colour(l.hue)}` }));
           }
         picture.append(svg("polyline", { class: "curve", points: path.join(" "), "data-run": l.name, "data-points": l.x.length,
-          "data-last": l.y[l.y.length - 1], "data-label": l.label ?? "", style: `stroke: ${colour(l.hue)}`, "stroke-dasharray": l.dashed ? "5 4" : dash(l.hue) }));
+          "data-last": l.y[l.y.length - 1], "data-label": l.label ?? "", style: `stroke: ${colour(l.hue)}`, "stroke-dasharray": l.dashed ? "5 4" : l.dash }));
       });
       if (state.span)
         picture.append(svg("rect", { class: "span", x: Math.min(...state.span), y: TOP, width: Math.abs(state.span[1] - state.span[0]), height: HEIGHT - TOP - BOTTOM }));
@@ -318,7 +331,7 @@
     for (const [name, text] of [["Config", c.config], ["Model", c.model], ["Data", c.dataset], ["Batch, over all ranks", number(c.batch)], ["Epochs", number(c.epochs)],
       ["Seed" + (c.has_seeds ? "s" : ""), c.seeds], ["Cells", number(c.groups.reduce((sum, g) => sum + g.of, 0))]])
       facts.append(el("div", {}, el("dt", {}, name), el("dd", {}, text || "–")));
-    const head = ["strategy", "ranks", "time", "samples/s", "speedup", "predicted", "efficiency", "accuracy", "loss", ...c.metrics, "status"].map((text, i) => ({ text, n: i > 0 && text !== "status" }));
+    const head = ["strategy", "ranks", "time", "samples/s", "speedup", "predicted", "efficiency", "accuracy", "loss", ...c.metrics, "status"].map((text, i) => ({ text, n: i > 0 && text !== "status", line: text === "status" }));
     const rows = c.groups.map((g) => [el("span", {}, key(strategies().indexOf(g.strategy)), g.strategy), number(g.ranks), spread(g.train_seconds, seconds), number(g.samples_per_second.mean, 0),
       spread(g.speedup, (v) => fixed(v, 2)), fixed(g.predicted_speedup.mean, 2), percent(g.speedup.mean / g.ranks), spread(g.test_accuracy, (v) => fixed(v, 4)), spread(g.test_loss, (v) => fixed(v, 4)),
       ...c.metrics.map((m) => spread(g["test_" + m], (v) => fixed(v, 4))), c.has_seeds ? `${g.done} of ${g.of} done` : g.state]);
@@ -327,6 +340,7 @@
       ...c.groups.filter((g) => g.why).map((g) => el("p", { class: "wrong" }, `${g.strategy}, ${number(g.ranks)} rank${g.ranks === 1 ? "" : "s"}: ${g.why}`)));
   }
   const strategies = () => [...new Set(data.compare.groups.map((g) => g.strategy))];
+  const rankCounts = () => [...new Set(data.compare.groups.map((g) => g.ranks))].sort((a, b) => a - b);
   // A line for each strategy that has numbers: `of` gives those of a group, with a minimum and a maximum over seeds.
   function byRanks(of, more = {}) {
     return strategies().map((name, hue) => {
@@ -338,7 +352,7 @@
   function showByRanks() {
     const c = data.compare;
     if (!c || document.getElementById("by-ranks")) return;
-    const at = [...new Set(c.groups.map((g) => g.ranks))].sort((a, b) => a - b), options = { axis: "ranks", at };
+    const at = rankCounts(), options = { axis: "ranks", at };
     const speedup = byRanks((g) => g.speedup), holder = el("div", { class: "charts" });
     const add = (id, title, lines, more) => { if (lines.length) holder.append(chart(id, title, lines, { ...options, ...more })); };
     if (speedup.length)
@@ -386,7 +400,7 @@
     const names = ["run", "state", "model", "data", "strategy", "ranks", "steps", "test accuracy", "test loss", "training", "samples/s"];
     const rows = runs.map((r, i) => {
       const s = r.summary || r.latest || {};
-      return [el("span", {}, key(i), r.name), r.state, r.model, r.dataset, r.strategy, number(r.ranks), number(r.steps),
+      return [el("span", {}, runKey(i), r.name), r.state, r.model, r.dataset, r.strategy, number(r.ranks), number(r.steps),
         fixed(s.best_test_accuracy ?? r.test_accuracy, 4), fixed(s.best_test_loss ?? r.test_loss, 4), seconds(s.train_seconds), number(s.samples_per_second, 0)];
     });
     const children = [];
@@ -438,7 +452,7 @@
     const boxes = runs.length < 2 ? [] : runs.map((r, i) => {
       const box = el("input", { type: "checkbox", checked: "" });
       box.addEventListener("change", () => { if (box.checked) hidden.delete(i); else hidden.add(i); redraw(); });
-      return el("label", {}, box, key(i), r.name);
+      return el("label", {}, box, runKey(i), r.name);
     });
     document.getElementById("shown")?.replaceChildren(...boxes);
   }
@@ -583,6 +597,7 @@
         l.op = row.op; l.flops += row.flops; l.time += row.time_us;
         if (row.pass === "forward") { l.kernel = `${row.backend} ${row.kernel}`; l.shape = row.shape; }
       }
+      for (const node of rank ? [] : r.graph || []) Object.assign(layer(node.name), { op: node.op, shape: node.shape });
       for (const t of tensors) {
         const dot = t.name.lastIndexOf(".");
         layer(dot < 0 ? t.name : t.name.slice(0, dot)).parameters += t.elements;
@@ -593,7 +608,7 @@
         l.time ? number(l.time / 1000, 3) + " ms" : "–", l.time ? percent(l.time / total) : "–", l.kernel || "–"]);
       rows.push(["all", "", "", number([...layers.values()].reduce((s, l) => s + l.parameters, 0)), rank ? number([...layers.values()].reduce((s, l) => s + l.flops, 0) / 1e6, 2) : "–", rank ? number(total / 1000, 3) + " ms" : "–", "", ""]);
       section("layers-" + runs.indexOf(r), runs.length > 1 ? `Layers: ${r.name}` : "Layers",
-        el("p", {}, rank ? "Forward and backward together, rank 0, on its part of the batch." : "Times are there for runs with --profile."), table(head, rows, { caption: "Layers" }));
+        el("p", {}, rank ? "Forward and backward together, rank 0, on its part of the batch." : "Operations and times are there for runs with --profile."), table(head, rows, { caption: "Layers" }));
     }
   }
 
@@ -621,6 +636,7 @@
     if (rows.length) section("events", "Events", table([{ text: "run" }, { text: "event" }, { text: "step", n: true }, { text: "" }], rows, { id: "event-table", caption: "Events" }));
   }
 
+  // Keys by runs; where there are many, runs by the keys that differ, and the others once.
   function showConfig() {
     const keys = [...new Set(runs.flatMap((r) => r.config.map(([k]) => k)))];
     const maps = runs.map((r) => new Map(r.config));
@@ -628,8 +644,13 @@
       const values = maps.map((m) => m.get(k) ?? "–");
       return { class: values.some((v) => v !== values[0]) ? "differs" : null, cells: [k, ...values], plain: values.every((v) => v === "~") };
     }).filter((row) => !row.plain);
-    section("config", "Config", runs.length > 1 ? el("p", {}, "Keys that differ are marked.") : null,
-      table([{ text: "key" }, ...runs.map((r) => ({ text: r.name }))], rows, { id: "config-table", caption: "Config" }));
+    if (runs.length <= 4)
+      return section("config", "Config", runs.length > 1 ? el("p", {}, "Keys that differ are marked.") : null,
+        table([{ text: "key" }, ...runs.map((r) => ({ text: r.name }))], rows, { id: "config-table", caption: "Config" }));
+    const differ = rows.filter((row) => row.class), same = rows.filter((row) => !row.class);
+    return section("config", "Config",
+      differ.length ? table([{ text: "run" }, ...differ.map((row) => ({ text: row.cells[0] }))], runs.map((r, i) => [r.name, ...differ.map((row) => row.cells[i + 1])]), { id: "config-differs", caption: "Keys that differ" }) : null,
+      el("h3", {}, "The same in all runs"), table([{ text: "key" }, { text: "value" }], same.map((row) => row.cells.slice(0, 2)), { id: "config-table", caption: "Config" }));
   }
 
   function showEnvironment() {
