@@ -198,9 +198,9 @@ bench-data: all ## measure how fast images come, beside libjpeg-turbo's own deco
 	@bench/data.sh
 
 # What another user has built, as before `sudo make install`, is installed as it is.
-deb: ## Debian packages into build-deb/, checked by lintian
-	@$(SETUP) build optional deb
-	@scripts/deb.sh
+deb: ## Debian packages into build-deb/, checked by lintian; RELEASE=trixie: built there, into build-deb-trixie/
+	@$(SETUP) build optional deb $(if $(RELEASE),chroot)
+	@scripts/deb.sh $(RELEASE)
 
 dist: ## an archive to unpack and run elsewhere into build-dist/
 	@$(SETUP) build optional
@@ -212,8 +212,10 @@ test-packages: deb dist ## install and run both on Debian 12, 13 and testing in 
 
 test-first: deb dist ## from a bare Debian to MNIST fetched, trained on and reported, by three commands; and bad mirrors; needs root
 	@$(SETUP) first
-	@scripts/first_walk.sh trixie archive
-	@scripts/first_walk.sh "$$(. /etc/os-release && echo $$VERSION_CODENAME)" packages
+	@scripts/deb.sh trixie
+	@for how in archive packages; do \
+	    for release in trixie "$$(. /etc/os-release && echo $$VERSION_CODENAME)"; do \
+	        scripts/first_walk.sh $$release $$how || exit 1; done; done
 
 install: ## install to PREFIX (default /usr/local)
 	@[ "$$(stat -c %u build 2>/dev/null || id -u)" != "$$(id -u)" ] || $(MAKE) --no-print-directory all

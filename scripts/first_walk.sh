@@ -1,6 +1,7 @@
 #!/bin/sh
 # first_walk.sh [RELEASE [archive|packages]] - what a newcomer types, on a bare Debian (default: trixie)
-# with the archive of `make dist`, or with the packages of `make deb`, which are for this machine's release:
+# with the archive of `make dist`, or with the packages that `scripts/deb.sh RELEASE` has built there; for this machine's
+# release those of `make deb` will do:
 #
 #   cohort data get mnist && cohort train configs/mnist-net.yaml -n 2 && cohort report runs/...
 #
@@ -67,6 +68,9 @@ prepare()
     why=$(chroot_missing)
     [ -z "$why" ] || fail "$why"
     [ -n "$mnist" ] || fail "no MNIST here; COHORT_DATA names the folder that has mnist/"
+    packages=build-deb-$release
+    ls "$packages"/*.deb >/dev/null 2>&1 || [ "$(. /etc/os-release && echo "$VERSION_CODENAME")" != "$release" ] || packages=build-deb
+    [ "$how" = archive ] || ls "$packages"/*.deb >/dev/null 2>&1 || fail "no packages for $release: scripts/deb.sh $release"
     : >"$log"
     rm -rf "$root" "$WORK/www"
     chroot_make "$root" "$release" "$WORK/packages" >>"$log" 2>&1 || fail "debootstrap; see $log"
@@ -74,7 +78,7 @@ prepare()
     [ "$result" = 0 ] || fail "the system; see $log"
     if [ "$how" = packages ]; then
         mkdir "$root/srv/packages"
-        cp build-deb/*.deb "$root/srv/packages"
+        cp "$packages"/*.deb "$root/srv/packages"
         rm -f "$root"/srv/packages/*-dbgsym_* "$root"/srv/packages/*-dev_*
         as root 'apt-get install -y /srv/packages/*.deb'
         [ "$result" = 0 ] || fail "the packages cannot be installed; see $log"
