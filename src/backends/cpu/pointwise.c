@@ -133,9 +133,20 @@ static bool gelu_by_tanh(const co_call *call)
     return ((const co_gelu_attr *)call->attr)->approximate == CO_GELU_TANH;
 }
 
+static const gelu_loops *gelu_find_loops(const co_call *call)
+{
+#ifdef CO_KERNELS_X86
+    if (call->in[0]->dtype == CO_BF16)
+        return &gelu_loops_bf16;
+#else
+    (void)call;
+#endif
+    return KERNELS_CHOOSE(gelu_loops, &gelu_loops_basic);
+}
+
 static co_status gelu_forward(co_call *call, const co_run *run)
 {
-    const gelu_loops *loops = KERNELS_CHOOSE(gelu_loops, &gelu_loops_basic);
+    const gelu_loops *loops = gelu_find_loops(call);
 
     (void)run;
     return unary_forward(call, gelu_by_tanh(call) ? loops->tanh : loops->exact);
@@ -143,7 +154,7 @@ static co_status gelu_forward(co_call *call, const co_run *run)
 
 static co_status gelu_backward(co_call *call, const co_run *run)
 {
-    const gelu_loops *loops = KERNELS_CHOOSE(gelu_loops, &gelu_loops_basic);
+    const gelu_loops *loops = gelu_find_loops(call);
 
     (void)run;
     return unary_backward(call, call->in[0],
@@ -155,7 +166,8 @@ const co_kernel co_cpu_gelu = {
     .name = "any-layout",
     .reads = CPU_READS,
     .self_size = sizeof(unary),
-    .supports = cpu_takes_floats,
+    .half = CPU_HALF,
+    .supports = unary_supports,
     .plan = unary_plan,
     .plan_backward = unary_plan_backward,
     .forward = gelu_forward,

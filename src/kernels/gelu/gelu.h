@@ -10,7 +10,7 @@
 
 /* Compiled once for each level of instructions. */
 typedef struct gelu_loops {
-    /* y = gelu(x), of floats */
+    /* y = gelu(x), of floats; those of gelu_loops_bf16 are of BF16 */
     void (*exact)(void *y, const void *x, int64_t n);
     void (*tanh)(void *y, const void *x, int64_t n);
     /* dx = dy * its slope at x; dx may be dy */
@@ -20,5 +20,8 @@ typedef struct gelu_loops {
 
 extern const gelu_loops gelu_loops_basic;
 KERNELS_DECLARE(gelu_loops, gelu_loops);
+#ifdef CO_KERNELS_X86
+extern const gelu_loops gelu_loops_bf16;
+#endif
 
 #endif
