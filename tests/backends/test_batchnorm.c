@@ -46,15 +46,13 @@ static void near(double got, double want, double scale)
 
 /* The same vectors as planes of several sizes; strides are in vectors, multiplied by the lanes in
    shape(). */
-static const norm_planes shapes[] = {
-    {VECTORS, 1, 0, 1}, {7, VECTORS / 7, 7, 1}, {1, VECTORS, 1, 1}};
+static const norm_planes shapes[] = {{VECTORS, 1, 0}, {7, VECTORS / 7, 7}, {1, VECTORS, 1}};
 
 static norm_planes shape(size_t i, int lanes)
 {
     norm_planes planes = shapes[i];
 
     planes.step *= lanes;
-    planes.next *= lanes;
     return planes;
 }
 

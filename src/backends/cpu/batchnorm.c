@@ -14,10 +14,10 @@
 #include "core/parallel.h"
 #include "kernels/batchnorm/batchnorm.h"
 
-#define NORM_MAX_GROUP 8 /* in vectors of channels */
+#define NORM_MAX_GROUP 8 /* in blocks of channels */
 /* Part of a core's L2 for data that is read twice; the rest is for streaming. */
 #define NORM_GROUP_BYTES ((int64_t)512 << 10)
-#define NORM_TOGETHER    256 /* in vectors; smaller planes are grouped */
+#define NORM_TOGETHER    256 /* in pixels; smaller planes are grouped */
 
 enum { WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR };
 
@@ -25,7 +25,7 @@ typedef struct norm {
     const norm_loops *loops;
     norm_tail tail;
     int64_t n, channels, plane;
-    int64_t wide, blocks;                 /* vectors of a block; of all channels */
+    int64_t blocks;                       /* of channels */
     int64_t together, parts;              /* planes per partial sum; number of partial sums */
     size_t part_at[2];                    /* in scratch: partial sums, forward and backward */
     cpu_operand grad_out, grad_out_extra; /* in the input's layout */
@@ -53,7 +53,9 @@ static const norm_loops *norm_find_loops(const co_tensor *tensor)
 
 #ifdef CO_KERNELS_X86
     if (tensor->dtype == CO_BF16) /* cpu_takes has checked the CPU */
-        return block == 16 || block == CPU_AMX_BLOCK ? &norm_loops_bf16 : NULL;
+        return block == norm_loops_bf16.lanes        ? &norm_loops_bf16
+               : block == norm_loops_bf16_wide.lanes ? &norm_loops_bf16_wide
+                                                     : NULL;
 #endif
     while (*loops && (*loops)->lanes != block)
         loops++;
@@ -121,15 +123,12 @@ static co_status batchnorm_plan(co_call *call)
     const int64_t *dim = call->in[0]->shape.dim;
     norm *self = call->self;
     size_t used = 0;
-    int64_t vectors;
 
     self->loops = norm_find_loops(call->in[0]);
     self->tail = norm_read_tail(call);
     self->n = dim[0];
     self->channels = dim[1];
-    self->wide = call->in[0]->layout.block / self->loops->lanes;
-    self->blocks =
-        (dim[1] + call->in[0]->layout.block - 1) / call->in[0]->layout.block * self->wide;
+    self->blocks = (dim[1] + self->loops->lanes - 1) / self->loops->lanes;
     self->plane = dim[2] * dim[3];
     self->together = self->plane < NORM_TOGETHER ? NORM_TOGETHER / self->plane : 1;
     self->parts = (self->n + self->together - 1) / self->together;
@@ -138,11 +137,10 @@ static co_status batchnorm_plan(co_call *call)
     if (!call->training)
         return CO_OK;
     self->part_at[0] = norm_take_parts(call, &used);
-    vectors = self->n * self->blocks * self->plane;
     call->workspace_bytes = (size_t)(2 * self->blocks * self->loops->lanes) * sizeof(float);
     if (norm_has_relu(self))
-        call->workspace_bytes +=
-            (size_t)norm_mask_bytes(vectors * self->loops->lanes, self->loops->lanes);
+        call->workspace_bytes += (size_t)norm_mask_bytes(
+            self->n * self->blocks * self->plane * self->loops->lanes, self->loops->lanes);
     return CO_OK;
 }
 
@@ -186,20 +184,18 @@ static norm_planes norm_part_planes(const norm *self, int64_t part)
 
     return (norm_planes){.n = self->plane,
                          .count = rest < self->together ? rest : self->together,
-                         .step = self->blocks * self->plane * self->loops->lanes,
-                         .next = self->wide * self->loops->lanes};
+                         .step = self->blocks * self->plane * self->loops->lanes};
 }
 
 /* Piece i of a group of blocks, in memory order. */
 static norm_piece norm_find_piece(const norm *self, int64_t first, int64_t end, int64_t i)
 {
     const int64_t block = i % (end - first), part = i / (end - first);
-    const int64_t sample = part * self->together, inside = (first + block) % self->wide;
-    const int64_t before = sample * self->blocks + first + block - inside;
+    const int64_t before = part * self->together * self->blocks + first + block;
 
     return (norm_piece){.block = block,
                         .part = block * self->parts + part,
-                        .at = (before * self->plane + inside) * self->loops->lanes,
+                        .at = before * self->plane * self->loops->lanes,
                         .planes = norm_part_planes(self, part)};
 }
 
@@ -216,17 +212,14 @@ static int norm_lanes(const norm *self, int64_t block)
     return (int)(left < self->loops->lanes ? left : self->loops->lanes);
 }
 
-/* Vectors of channels of `tensors` tensors, whole blocks of them, that stay in a core's caches
-   between the two passes. */
+/* Blocks of `tensors` tensors that stay in a core's caches between the two passes. */
 static int64_t norm_group(const norm *self, int tensors, int threads)
 {
     const int64_t most = self->blocks < NORM_MAX_GROUP ? self->blocks : NORM_MAX_GROUP;
     const int64_t bytes = self->n * self->plane * self->loops->lanes * (int64_t)self->loops->cell;
     const int64_t fit = NORM_GROUP_BYTES / (bytes * tensors);
 
-    return threads > 1 || fit > most ? most
-           : fit > self->wide        ? fit / self->wide * self->wide
-                                     : self->wide;
+    return threads > 1 || fit > most ? most : fit > 1 ? fit : 1;
 }
 
 /* Combine the parts' moments into the block's mean and standard deviation; updates the running

@@ -1,5 +1,5 @@
 /*
- * batchnorm.h - batch norm on images in blocks of channels, (N, C / block, H, W, block), a vector
+ * batchnorm.h - batch norm on images in blocks of channels, (N, C / lanes, H, W, lanes), a vector
  * or several of them, with the ReLU and the sum that follow it: its loops.
  */
 #ifndef CO_KERNELS_BATCHNORM_H
@@ -11,7 +11,7 @@
 
 #include "kernels/levels.h"
 
-#define NORM_MAX_LANES 16
+#define NORM_MAX_LANES 32
 
 /* The epilogue of the norm. */
 typedef enum norm_tail {
@@ -31,11 +31,10 @@ typedef struct norm_line {
     float shift[NORM_MAX_LANES];
 } norm_line;
 
-/* Planes of one vector of channels, one for each sample: `n` vectors. */
+/* Planes of one block of channels, one for each sample: `n` pixels. */
 typedef struct norm_planes {
     int64_t n, count;
     int64_t step; /* elements from one to the next */
-    int64_t next; /* from a vector to the next */
 } norm_planes;
 
 /* Two sums for each lane over some planes. */
@@ -62,7 +61,7 @@ static inline int64_t norm_mask_bytes(int64_t elements, int lanes)
 /* Loops over some planes, compiled once for each instruction set. All tensors of a call have the
    same layout, with `cell` bytes an element, floats or BF16, and all arithmetic is in fp32. */
 typedef struct norm_loops {
-    int lanes;
+    int lanes; /* channels of a block */
     size_t cell;
     /* a: mean; b: sum (x - mean)^2. x is read from memory once. */
     void (*measure)(norm_part *out, const void *x, const norm_planes *planes);
@@ -80,7 +79,7 @@ typedef struct norm_loops {
 
 KERNELS_DECLARE(norm_loops, norm_loops);
 #ifdef CO_KERNELS_X86
-extern const norm_loops norm_loops_bf16;
+extern const norm_loops norm_loops_bf16, norm_loops_bf16_wide;
 #endif
 extern const norm_loops norm_loops_basic;
 

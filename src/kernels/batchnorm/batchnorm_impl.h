@@ -1,6 +1,7 @@
 /*
  * batchnorm_impl.h - the loops of batchnorm.h for LANES lanes. Included once for each instruction
- * set, by a file that defines LANES and NORM_TABLE, and how a mask is made and used:
+ * set, by a file that defines LANES and NORM_TABLE, NORM_WIDE where blocks have several vectors,
+ * and how a mask is made and used:
  *
  *   uint16_t norm_is_kept(vec v)           bit l: !(v[l] <= 0), so that a NaN stays one
  *   vec norm_keep(vec v, uint16_t bits)    v where the bit is set, else 0
@@ -16,10 +17,35 @@
 /* Vectors that stay in a first-level cache while their mean is computed. Sums within it are floats,
    beyond it doubles. */
 #define NORM_CHUNK 128
+#ifndef NORM_WIDE
+#define NORM_WIDE 1 /* vectors of a block */
+#endif
+#define NORM_BLOCK (LANES * NORM_WIDE)
+
+/* Each vector of a block. */
+#define NORM_EACH(h) SIMD_UNROLL(2) for (int h = 0; h < NORM_WIDE; h++)
 
 typedef struct norm_sum {
-    vec a, b;
+    vec a[NORM_WIDE], b[NORM_WIDE];
 } norm_sum;
+
+/* The mean, or another number, of each lane. */
+typedef struct norm_lanes {
+    vec v[NORM_WIDE];
+} norm_lanes;
+
+SIMD_INLINE norm_lanes norm_load_lanes(const float *from)
+{
+    norm_lanes all;
+
+    NORM_EACH(h) all.v[h] = simd_load(from + h * LANES);
+    return all;
+}
+
+SIMD_INLINE void norm_store_lanes(cell *to, const norm_lanes *from)
+{
+    NORM_EACH(h) norm_store(to + h * LANES, from->v[h]);
+}
 
 /* Bits of the vector at element `at`. */
 SIMD_INLINE void norm_put_bits(uint8_t *mask, int64_t at, uint16_t bits)
@@ -52,7 +78,7 @@ SIMD_INLINE norm_rows norm_lay_rows(int64_t at, int64_t count, int64_t n, const 
 
     if (n == 1)
         return (norm_rows){.count = 1, .n = count, .next = step, .at = at};
-    return (norm_rows){.count = count, .n = n, .next_row = step, .next = planes->next, .at = at};
+    return (norm_rows){.count = count, .n = n, .next_row = step, .next = NORM_BLOCK, .at = at};
 }
 
 SIMD_INLINE norm_rows norm_all_rows(const norm_planes *planes)
@@ -69,7 +95,7 @@ SIMD_INLINE bool norm_next_chunk(norm_rows *out, int64_t *plane, int64_t *vector
 
     if (rest <= 0)
         return false;
-    *out = norm_lay_rows(*plane * planes->step + *vector * planes->next, rest < most ? rest : most,
+    *out = norm_lay_rows(*plane * planes->step + *vector * NORM_BLOCK, rest < most ? rest : most,
                          left < NORM_CHUNK ? left : NORM_CHUNK, planes);
     *vector += NORM_CHUNK;
     if (*vector >= planes->n) {
@@ -79,9 +105,14 @@ SIMD_INLINE bool norm_next_chunk(norm_rows *out, int64_t *plane, int64_t *vector
     return true;
 }
 
-static vec norm_chunk_mean(const cell *x, const norm_rows *rows)
+SIMD_INLINE void norm_sum_vectors(norm_lanes *sum, const cell *x)
 {
-    vec sum[4] = {{0}};
+    NORM_EACH(h) sum->v[h] += norm_load(x + h * LANES);
+}
+
+static norm_lanes norm_chunk_mean(const cell *x, const norm_rows *rows)
+{
+    norm_lanes sum[4] = {{{{0}}}};
 
     for (int64_t r = 0; r < rows->count; r++) {
         const cell *row = x + rows->at + r * rows->next_row;
@@ -89,38 +120,55 @@ static vec norm_chunk_mean(const cell *x, const norm_rows *rows)
 
         for (; i + 4 <= rows->n; i += 4)
             for (int k = 0; k < 4; k++)
-                sum[k] += norm_load(row + (i + k) * rows->next);
+                norm_sum_vectors(&sum[k], row + (i + k) * rows->next);
         for (; i < rows->n; i++)
-            sum[0] += norm_load(row + i * rows->next);
+            norm_sum_vectors(&sum[0], row + i * rows->next);
     }
-    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) * (1.0f / (float)(rows->count * rows->n));
+    NORM_EACH(h)
+    sum[0].v[h] = ((sum[0].v[h] + sum[1].v[h]) + (sum[2].v[h] + sum[3].v[h])) *
+                  (1.0f / (float)(rows->count * rows->n));
+    return sum[0];
 }
 
-/* sum (x - mean), the rounding error left in the mean; and sum (x - mean)^2 */
-static norm_sum norm_chunk_squares(const cell *x, vec mean, const norm_rows *rows)
+SIMD_INLINE norm_sum norm_join_sums(const norm_sum *part)
 {
-    vec rest[4] = {{0}}, sum[4] = {{0}};
+    norm_sum all;
+
+    NORM_EACH(h)
+    {
+        all.a[h] = (part[0].a[h] + part[1].a[h]) + (part[2].a[h] + part[3].a[h]);
+        all.b[h] = (part[0].b[h] + part[1].b[h]) + (part[2].b[h] + part[3].b[h]);
+    }
+    return all;
+}
+
+SIMD_INLINE void norm_add_squares(norm_sum *sum, const cell *x, const norm_lanes *mean)
+{
+    NORM_EACH(h)
+    {
+        const vec d = norm_load(x + h * LANES) - mean->v[h];
+
+        sum->a[h] += d;
+        sum->b[h] += d * d;
+    }
+}
+
+/* a: sum (x - mean), the rounding error left in the mean; b: sum (x - mean)^2 */
+static norm_sum norm_chunk_squares(const cell *x, const norm_lanes *mean, const norm_rows *rows)
+{
+    norm_sum sum[4] = {{{{0}}, {{0}}}};
 
     for (int64_t r = 0; r < rows->count; r++) {
         const cell *row = x + rows->at + r * rows->next_row;
         int64_t i = 0;
 
         for (; i + 4 <= rows->n; i += 4)
-            for (int k = 0; k < 4; k++) {
-                const vec d = norm_load(row + (i + k) * rows->next) - mean;
-
-                rest[k] += d;
-                sum[k] += d * d;
-            }
-        for (; i < rows->n; i++) {
-            const vec d = norm_load(row + i * rows->next) - mean;
-
-            rest[0] += d;
-            sum[0] += d * d;
-        }
+            for (int k = 0; k < 4; k++)
+                norm_add_squares(&sum[k], row + (i + k) * rows->next, mean);
+        for (; i < rows->n; i++)
+            norm_add_squares(&sum[0], row + i * rows->next, mean);
     }
-    return (norm_sum){(rest[0] + rest[1]) + (rest[2] + rest[3]),
-                      (sum[0] + sum[1]) + (sum[2] + sum[3])};
+    return norm_join_sums(sum);
 }
 
 /* Two passes over each chunk, with a correction, and chunks joined, both after Chan, Golub &
@@ -131,20 +179,20 @@ static void norm_measure(norm_part *out, const void *data, const norm_planes *pl
     double count = 0;
     norm_rows rows;
 
-    for (int l = 0; l < LANES; l++)
+    for (int l = 0; l < NORM_BLOCK; l++)
         out->a[l] = out->b[l] = 0;
     while (norm_next_chunk(&rows, &plane, &vector, planes)) {
-        const vec mean = norm_chunk_mean(data, &rows);
-        const norm_sum s = norm_chunk_squares(data, mean, &rows);
+        const norm_lanes mean = norm_chunk_mean(data, &rows);
+        const norm_sum s = norm_chunk_squares(data, &mean, &rows);
         const double len = (double)(rows.count * rows.n);
         const double each = 1 / len, share = len / (count + len);
 
-        for (int l = 0; l < LANES; l++) {
-            const double rest = (double)s.a[l] * each;
-            const double d = (double)mean[l] + rest - out->a[l];
+        for (int l = 0; l < NORM_BLOCK; l++) {
+            const double off = (double)s.a[l / LANES][l % LANES], rest = off * each;
+            const double d = (double)mean.v[l / LANES][l % LANES] + rest - out->a[l];
 
             out->a[l] += d * share;
-            out->b[l] += (double)s.b[l] - rest * (double)s.a[l] + d * d * share * count;
+            out->b[l] += (double)s.b[l / LANES][l % LANES] - rest * off + d * d * share * count;
         }
         count += len;
     }
@@ -153,26 +201,33 @@ static void norm_measure(norm_part *out, const void *data, const norm_planes *pl
 SIMD_INLINE void norm_apply_tail(cell *y, uint8_t *mask, const cell *x, const cell *other,
                                  const norm_line *line, norm_tail tail, const norm_rows *rows)
 {
-    const vec mean = simd_load(line->mean), scale = simd_load(line->scale),
-              shift = simd_load(line->shift);
+    const norm_lanes mean = norm_load_lanes(line->mean), scale = norm_load_lanes(line->scale),
+                     shift = norm_load_lanes(line->shift);
 
     for (int64_t r = 0; r < rows->count; r++)
         for (int64_t i = 0; i < rows->n; i++) {
-            const int64_t at = r * rows->next_row + i * rows->next;
-            vec v = (norm_load(x + at) - mean) * scale + shift;
+            const int64_t first = r * rows->next_row + i * rows->next;
+            norm_lanes all;
 
-            if (tail == NORM_ADD || tail == NORM_ADD_RELU)
-                v += norm_load(other + at);
-            if (tail == NORM_RELU || tail == NORM_ADD_RELU || tail == NORM_RELU_ADD) {
-                const uint16_t bits = norm_is_kept(v);
+            NORM_EACH(h)
+            {
+                const int64_t at = first + h * LANES;
+                vec v = (norm_load(x + at) - mean.v[h]) * scale.v[h] + shift.v[h];
 
-                v = norm_keep(v, bits);
-                if (mask)
-                    norm_put_bits(mask, at, bits);
+                if (tail == NORM_ADD || tail == NORM_ADD_RELU)
+                    v += norm_load(other + at);
+                if (tail == NORM_RELU || tail == NORM_ADD_RELU || tail == NORM_RELU_ADD) {
+                    const uint16_t bits = norm_is_kept(v);
+
+                    v = norm_keep(v, bits);
+                    if (mask)
+                        norm_put_bits(mask, at, bits);
+                }
+                if (tail == NORM_RELU_ADD)
+                    v += norm_load(other + at);
+                all.v[h] = v;
             }
-            if (tail == NORM_RELU_ADD)
-                v += norm_load(other + at);
-            norm_store(y + at, v);
+            norm_store_lanes(y + first, &all);
         }
 }
 
@@ -216,33 +271,36 @@ SIMD_INLINE vec norm_take(const norm_back *back, bool sum, bool mask, bool mask_
     return d;
 }
 
+SIMD_INLINE void norm_add_products(norm_sum *to, const norm_back *back, const norm_lanes *mean,
+                                   bool sum, bool mask, bool mask_sum, int64_t at)
+{
+    NORM_EACH(h)
+    {
+        const vec d = norm_take(back, sum, mask, mask_sum, at + h * LANES);
+
+        to->a[h] += d;
+        to->b[h] += d * (norm_load((const cell *)back->x + at + h * LANES) - mean->v[h]);
+    }
+}
+
 SIMD_INLINE norm_sum norm_reduce_chunk(const norm_back *back, const norm_line *line, bool sum,
                                        bool mask, bool mask_sum, const norm_rows *rows)
 {
-    const vec mean = simd_load(line->mean);
-    vec a[4] = {{0}}, b[4] = {{0}};
+    const norm_lanes mean = norm_load_lanes(line->mean);
+    norm_sum part[4] = {{{{0}}, {{0}}}};
 
     for (int64_t r = 0; r < rows->count; r++) {
         const int64_t row = rows->at + r * rows->next_row;
         int64_t i = 0;
 
         for (; i + 4 <= rows->n; i += 4)
-            for (int k = 0; k < 4; k++) {
-                const int64_t at = row + (i + k) * rows->next;
-                const vec d = norm_take(back, sum, mask, mask_sum, at);
-
-                a[k] += d;
-                b[k] += d * (norm_load((const cell *)back->x + at) - mean);
-            }
-        for (; i < rows->n; i++) {
-            const int64_t at = row + i * rows->next;
-            const vec d = norm_take(back, sum, mask, mask_sum, at);
-
-            a[0] += d;
-            b[0] += d * (norm_load((const cell *)back->x + at) - mean);
-        }
+            for (int k = 0; k < 4; k++)
+                norm_add_products(&part[k], back, &mean, sum, mask, mask_sum,
+                                  row + (i + k) * rows->next);
+        for (; i < rows->n; i++)
+            norm_add_products(&part[0], back, &mean, sum, mask, mask_sum, row + i * rows->next);
     }
-    return (norm_sum){(a[0] + a[1]) + (a[2] + a[3]), (b[0] + b[1]) + (b[2] + b[3])};
+    return norm_join_sums(part);
 }
 
 static void norm_reduce(norm_part *out, const norm_back *back, const norm_line *line,
@@ -251,7 +309,7 @@ static void norm_reduce(norm_part *out, const norm_back *back, const norm_line *
     int64_t plane = 0, vector = 0;
     norm_rows rows;
 
-    for (int l = 0; l < LANES; l++)
+    for (int l = 0; l < NORM_BLOCK; l++)
         out->a[l] = out->b[l] = 0;
     while (norm_next_chunk(&rows, &plane, &vector, planes)) {
         norm_sum s;
@@ -265,9 +323,9 @@ static void norm_reduce(norm_part *out, const norm_back *back, const norm_line *
             s = norm_reduce_chunk(back, line, true, true, true, &rows);
         else
             s = norm_reduce_chunk(back, line, true, true, false, &rows);
-        for (int l = 0; l < LANES; l++) {
-            out->a[l] += (double)s.a[l];
-            out->b[l] += (double)s.b[l];
+        for (int l = 0; l < NORM_BLOCK; l++) {
+            out->a[l] += (double)s.a[l / LANES][l % LANES];
+            out->b[l] += (double)s.b[l / LANES][l % LANES];
         }
     }
 }
@@ -275,16 +333,23 @@ static void norm_reduce(norm_part *out, const norm_back *back, const norm_line *
 SIMD_INLINE void norm_gradient_masked(cell *dx, const norm_back *back, const norm_line *line,
                                       bool mask, const norm_rows *rows)
 {
-    const vec mean = simd_load(line->mean), scale = simd_load(line->scale),
-              slope = simd_load(line->slope), shift = simd_load(line->shift);
+    const norm_lanes mean = norm_load_lanes(line->mean), scale = norm_load_lanes(line->scale),
+                     slope = norm_load_lanes(line->slope), shift = norm_load_lanes(line->shift);
 
     for (int64_t r = 0; r < rows->count; r++)
         for (int64_t i = 0; i < rows->n; i++) {
-            const int64_t at = r * rows->next_row + i * rows->next;
-            const vec d = norm_take(back, false, mask, false, at);
-            const vec z = norm_load((const cell *)back->x + at) - mean;
+            const int64_t first = r * rows->next_row + i * rows->next;
+            norm_lanes all;
 
-            norm_store(dx + at, d * scale + (z * slope + shift));
+            NORM_EACH(h)
+            {
+                const int64_t at = first + h * LANES;
+                const vec d = norm_take(back, false, mask, false, at);
+                const vec z = norm_load((const cell *)back->x + at) - mean.v[h];
+
+                all.v[h] = d * scale.v[h] + (z * slope.v[h] + shift.v[h]);
+            }
+            norm_store_lanes(dx + first, &all);
         }
 }
 
@@ -300,7 +365,7 @@ static void norm_gradient(void *dx, const norm_back *back, const norm_line *line
 }
 
 const norm_loops NORM_TABLE = {
-    .lanes = LANES,
+    .lanes = NORM_BLOCK,
     .cell = sizeof(cell),
     .measure = norm_measure,
     .apply = norm_apply,
