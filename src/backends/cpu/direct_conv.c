@@ -144,6 +144,18 @@ static int64_t direct_back_panel(const direct *self)
     return self->data.blocks * self->weight.taps * direct_square(self);
 }
 
+/* Words of what the gradient of the weight reads of dy. */
+static int64_t direct_dy_size(const direct *self)
+{
+    const direct_pass *weight = direct_weight_pass(self);
+
+    if (self->loops->lines)
+        return direct_lines_size(self, false);
+    return direct_is_half(self)
+               ? direct_divide_up(weight->group, weight->image.samples) * weight->y_sample
+               : 0;
+}
+
 /* The gradient of the weight is computed first, then that of the input in the same memory. */
 co_status direct_plan_backward(co_call *call)
 {
@@ -158,12 +170,11 @@ co_status direct_plan_backward(co_call *call)
     self->grad_out = cpu_plan_operand(call, &used, call->grad_out[0], cpu_blocks(lanes));
     mark = used;
     self->gradient_at = direct_take(call, &used, weight->blocks * (self->panel + lanes));
-    self->back_copy_at = direct_take(call, &used, direct_copy_size(weight));
-    self->dy_at =
-        direct_take(call, &used,
-                    direct_is_half(self)
-                        ? direct_divide_up(weight->group, weight->image.samples) * weight->y_sample
-                        : 0);
+    if (self->loops->lines)
+        direct_plan_lines(self, call);
+    self->back_copy_at = direct_take(
+        call, &used, self->loops->lines ? direct_lines_size(self, true) : direct_copy_size(weight));
+    self->dy_at = direct_take(call, &used, direct_dy_size(self));
     if (!call->grad_in[0])
         return CO_OK;
     cpu_set_layout(call->grad_in[0], cpu_blocks(lanes));

@@ -87,11 +87,19 @@ static inline int64_t direct_least(int64_t a, int64_t b)
 
 /* --- a call --- */
 
+/* How copies of x and dy meet, where the loops have `lines`: see direct_conv_lines.c. */
+typedef struct direct_lines {
+    bool holds_x;       /* else dy */
+    int64_t samples;    /* of which there are copies at once */
+    int64_t held, come; /* blocks of channels, too */
+} direct_lines;
+
 typedef struct direct {
     const direct_conv_loops *loops;
     direct_pass forward, data, pairs;
     cpu_operand src, back_src, grad_out;
     direct_conv_weight weight;
+    direct_lines lines;
     int64_t panel; /* floats of a block of weights */
     bool keeps;    /* packed weights are in the workspace, for backward, too */
     size_t weight_at, room_at, bias_at, copy_at;             /* in scratch, forward */
@@ -131,6 +139,15 @@ void direct_multiply(const direct_run *run);
 /* The gradients of weight and bias. */
 void direct_find_weight(const direct *self, const co_call *call, const co_run *run, const char *dy,
                         int threads);
+/* Where the loops have `lines`: plan, words of the copies of x or dy, and the sums, in blocks. */
+void direct_plan_lines(direct *self, const co_call *call);
+int64_t direct_lines_size(const direct *self, bool x);
+void direct_sum_lines(const direct *self, const co_call *call, float *dw, const char *dy,
+                      int threads);
+/* Copies of plane `i`, a block of a sample, of the tensor x, and of dy as lines. */
+void direct_copy_plane(const direct *self, const direct_image *image, float *to, const void *x,
+                       int64_t i);
+void direct_copy_lines(const direct *self, float *to, const void *dy, int64_t i);
 /* That of the bias; `sum` has room for all blocks of results. */
 void direct_find_bias(const direct *self, const co_call *call, const co_run *run, const char *dy,
                       float *sum, int threads);

@@ -38,36 +38,48 @@ static void direct_join(const direct *self, const direct_image *image, float *to
                       both ? direct_plane(self, image, from, second) : NULL, how);
 }
 
+/* The copies of plane `i` of `n` samples, one for each phase. */
+static void direct_copy_phases(const direct *self, const direct_image *image, float *to,
+                               const char *from, int64_t n, int64_t i, bool again)
+{
+    const int64_t phases = image->phases[0] * image->phases[1];
+
+    for (int64_t p = 0; p < phases; p++, to += image->rows * image->row) {
+        const int64_t row = p / image->phases[1] * image->phase_step[0] % image->step[0];
+        const int64_t column = p % image->phases[1] * image->phase_step[1];
+        const direct_conv_spread how = {.h = image->h,
+                                        .w = image->w,
+                                        .rows = image->rows,
+                                        .columns = image->columns,
+                                        .top = image->first[0] + row,
+                                        .left = image->first[1] +
+                                                (image->pairs ? column : column % image->step[1]),
+                                        .step = image->step,
+                                        .blocks = image->numbers > 1,
+                                        .again = again,
+                                        .after = image->after};
+
+        if (image->pairs)
+            self->loops->pair(to, direct_plane(self, image, from, i), &how);
+        else if (image->numbers == 1 && self->loops->join)
+            direct_join(self, image, to, from, i, n, &how);
+        else
+            self->loops->spread(to, direct_plane(self, image, from, i), &how);
+    }
+}
+
+void direct_copy_plane(const direct *self, const direct_image *image, float *to, const void *x,
+                       int64_t i)
+{
+    direct_copy_phases(self, image, to, x, 1, i, false);
+}
+
 /* Copies of planes [begin, end) of `n` samples. */
 static void direct_copy_planes(const direct *self, const direct_image *image, float *to,
                                const char *from, int64_t n, co_range planes, bool again)
 {
-    const int64_t phases = image->phases[0] * image->phases[1];
-
     for (int64_t i = planes.begin; i < planes.end; i++)
-        for (int64_t p = 0; p < phases; p++) {
-            const int64_t row = p / image->phases[1] * image->phase_step[0] % image->step[0];
-            const int64_t column = p % image->phases[1] * image->phase_step[1];
-            const direct_conv_spread how = {
-                .h = image->h,
-                .w = image->w,
-                .rows = image->rows,
-                .columns = image->columns,
-                .top = image->first[0] + row,
-                .left = image->first[1] + (image->pairs ? column : column % image->step[1]),
-                .step = image->step,
-                .blocks = image->numbers > 1,
-                .again = again,
-                .after = image->after};
-            float *copy = to + i * image->plane + p * image->rows * image->row;
-
-            if (image->pairs)
-                self->loops->pair(copy, direct_plane(self, image, from, i), &how);
-            else if (image->numbers == 1 && self->loops->join)
-                direct_join(self, image, copy, from, i, n, &how);
-            else
-                self->loops->spread(copy, direct_plane(self, image, from, i), &how);
-        }
+        direct_copy_phases(self, image, to + i * image->plane, from, n, i, again);
 }
 
 const float *direct_bring(const direct *self, const direct_image *image, float *to, const void *x,
@@ -94,10 +106,9 @@ static void direct_correlate_steps(const direct *self, float *dw, const float *x
     const direct_pass *pass = direct_weight_pass(self);
     const direct_conv_area *area = &pass->part->area;
     const int64_t pixels = area->rows * area->pixels;
-    /* Sums that stay in tiles meanwhile are taken whole. */
-    const int64_t chunk = self->loops->lines ? samples * pixels : DIRECT_CHUNK_PIXELS;
-    const int64_t together = pixels < chunk ? direct_least(chunk / pixels, samples) : 1;
-    const int64_t pieces = direct_count_pieces(area, chunk);
+    const int64_t together =
+        pixels < DIRECT_CHUNK_PIXELS ? direct_least(DIRECT_CHUNK_PIXELS / pixels, samples) : 1;
+    const int64_t pieces = direct_count_pieces(area, DIRECT_CHUNK_PIXELS);
 
     for (int64_t n = 0; n < samples; n += together)
         for (int64_t i = 0; i < pieces; i++, add = true) {
@@ -138,34 +149,50 @@ static void direct_correlate_share(const direct *self, float *dw, const float *x
     }
 }
 
+/* dy as the image that a plane of it is. */
+static direct_conv_spread direct_image_of_dy(const direct_pass *pass)
+{
+    static const int64_t step[2] = {1, 1};
+
+    return (direct_conv_spread){.h = pass->to[0],
+                                .w = pass->to[1],
+                                .rows = pass->to[0],
+                                .columns = pass->to[1],
+                                .step = step,
+                                .blocks = true};
+}
+
+/* Bytes of a plane of dy. */
+static size_t direct_dy_plane(const direct *self)
+{
+    const int64_t *to = direct_weight_pass(self)->to;
+
+    return (size_t)(to[0] * to[1] * self->loops->lanes) * self->loops->cell;
+}
+
+void direct_copy_lines(const direct *self, float *to, const void *dy, int64_t i)
+{
+    const direct_conv_spread how = direct_image_of_dy(direct_weight_pass(self));
+
+    self->loops->lines(to, (const char *)dy + (size_t)i * direct_dy_plane(self), &how);
+}
+
 /* dy of some samples as words: its own memory, or pairs of pixels or samples. */
 static const float *direct_bring_dy(const direct *self, float *to, const char *dy, int64_t samples,
                                     int threads)
 {
-    static const int64_t step[2] = {1, 1};
     const direct_pass *pass = direct_weight_pass(self);
-    const int64_t plane = pass->to[0] * pass->to[1] * self->loops->lanes;
-    const size_t sample = (size_t)(pass->blocks * plane) * self->loops->cell;
-    const direct_conv_spread line = {.h = 1,
-                                     .w = pass->blocks * plane,
-                                     .rows = 1,
-                                     .columns = pass->blocks * plane,
-                                     .step = step};
-    const direct_conv_spread how = {.h = pass->to[0],
-                                    .w = pass->to[1],
-                                    .rows = pass->to[0],
-                                    .columns = pass->to[1],
-                                    .step = step,
-                                    .blocks = true};
-    void (*form)(float *, const void *, const direct_conv_spread *) =
-        self->loops->lines ? self->loops->lines : self->loops->pair;
+    const size_t plane = direct_dy_plane(self), sample = (size_t)pass->blocks * plane;
+    const direct_conv_spread how = direct_image_of_dy(pass);
+    const int64_t numbers = pass->blocks * pass->to[0] * pass->to[1] * self->loops->lanes;
+    const direct_conv_spread line = {
+        .h = 1, .w = numbers, .rows = 1, .columns = numbers, .step = how.step};
 
     if (!direct_is_half(self))
         return (const float *)(const void *)dy;
     CO_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < (pass->image.pairs ? samples * pass->blocks : 0); i++)
-        form(to + i * (pass->y_sample / pass->blocks), dy + (size_t)(i * plane) * self->loops->cell,
-             &how);
+        self->loops->pair(to + i * (pass->y_sample / pass->blocks), dy + (size_t)i * plane, &how);
     CO_PARALLEL_FOR(threads)
     for (int64_t n = 0; n < (pass->image.pairs ? 0 : samples); n += 2) {
         const char *first = dy + (size_t)n * sample;
@@ -194,13 +221,13 @@ void direct_find_bias(const direct *self, const co_call *call, const co_run *run
         db[o] = run->accumulate ? db[o] + sum[o] : sum[o];
 }
 
-void direct_find_weight(const direct *self, const co_call *call, const co_run *run, const char *dy,
-                        int threads)
+/* A few samples at a time. */
+static void direct_sum_weight(const direct *self, const co_call *call, float *dw, const char *dy,
+                              int threads)
 {
     const direct_pass *pass = direct_weight_pass(self);
     const int64_t all = call->in[0]->shape.dim[0];
-    const size_t dy_sample = call->out[0]->bytes / (size_t)all;
-    float *dw = direct_scratch(call, self->gradient_at);
+    const size_t dy_sample = (size_t)pass->blocks * direct_dy_plane(self);
 
     for (int64_t n = 0; n < all; n += pass->group) {
         const int64_t some = direct_least(pass->group, all - n);
@@ -215,10 +242,22 @@ void direct_find_weight(const direct *self, const co_call *call, const co_run *r
                                                 direct_divide_up(some, pass->image.samples), n > 0,
                                                 t, threads));
     }
+}
+
+void direct_find_weight(const direct *self, const co_call *call, const co_run *run, const char *dy,
+                        int threads)
+{
+    const int64_t blocks = self->forward.blocks;
+    float *dw = direct_scratch(call, self->gradient_at);
+
+    if (self->loops->lines)
+        direct_sum_lines(self, call, dw, dy, threads);
+    else
+        direct_sum_weight(self, call, dw, dy, threads);
     CO_PARALLEL_FOR(threads)
-    for (int64_t k = 0; k < pass->blocks; k++)
+    for (int64_t k = 0; k < blocks; k++)
         self->loops->unpack(call->grad_param[0].data, dw + k * self->panel, &self->weight, k,
                             run->accumulate);
     if (call->n_param > 1)
-        direct_find_bias(self, call, run, dy, dw + pass->blocks * self->panel, threads);
+        direct_find_bias(self, call, run, dy, dw + blocks * self->panel, threads);
 }

@@ -33,9 +33,20 @@ static void direct_conv_turn(float *to, const float *from)
         }
 }
 
+/* What comes some time after a pixel, to the second-level cache: copies are made faster than a CPU
+   fetches by itself. */
+SIMD_INLINE void direct_conv_fetch(const uint16_t *pixel)
+{
+    __builtin_prefetch(pixel + 64 * DIRECT_CONV_BLOCK, 0, 2);
+}
+
 /* Of the channels of two pixels; NULL is one of zeros. */
 SIMD_INLINE void direct_conv_put_pair(float *to, const uint16_t *first, const uint16_t *second)
 {
+    if (first)
+        direct_conv_fetch(first);
+    if (second)
+        direct_conv_fetch(second);
     SIMD_UNROLL(2)
     for (int64_t h = 0; h < DIRECT_CONV_BLOCK; h += LANES)
         simd_store(to + h, half16_join(first ? half16_take(first + h) : (half16){0},

@@ -225,31 +225,82 @@ static void direct_conv_add_up(float *sum, const void *from, int64_t pixels)
     simd_store_any(sum + LANES, high);
 }
 
-/* LANES pairs of LANES channels at once. */
+/* Of 2 LANES pixels, to a line of LANES pairs for each channel. */
+#ifdef __AVX512BW__
+SIMD_INLINE __m512i direct_conv_gather(const uint16_t *const *pixel)
+{
+    __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const void *)pixel[0]));
+
+    for (int i = 1; i < 4; i++) /* the i-th quarter */
+        v = _mm512_mask_broadcast_i32x4(v, (__mmask16)(0xf << 4 * i),
+                                        _mm_loadu_si128((const void *)pixel[8 * i]));
+    return v;
+}
+
+/* Each quarter of a vector has 8 channels of a pixel, and in the end 8 pixels of a channel. */
+static void direct_conv_line_up(float *to, const uint16_t *const *pixel)
+{
+    for (int c = 0; c < DIRECT_CONV_BLOCK; c += 8, to += 8 * LANES) {
+        const uint16_t *from[2 * LANES];
+        __m512i v[8], pair[8], four[8];
+
+        for (int i = 0; i < 2 * LANES; i++)
+            from[i] = pixel[i] + c;
+        SIMD_UNROLL(8) for (int i = 0; i < 8; i++) v[i] = direct_conv_gather(from + i);
+        SIMD_UNROLL(4) for (int i = 0; i < 4; i++)
+        {
+            pair[i] = _mm512_unpacklo_epi16(v[2 * i], v[2 * i + 1]);
+            pair[i + 4] = _mm512_unpackhi_epi16(v[2 * i], v[2 * i + 1]);
+        }
+        SIMD_UNROLL(4) for (int i = 0; i < 8; i += 2)
+        {
+            four[i] = _mm512_unpacklo_epi32(pair[i], pair[i + 1]);
+            four[i + 1] = _mm512_unpackhi_epi32(pair[i], pair[i + 1]);
+        }
+        SIMD_UNROLL(4) for (int i = 0; i < 4; i++)
+        {
+            const int k = i / 2 * 4 + i % 2;
+
+            simd_store(to + 2 * i * LANES, (vec)_mm512_unpacklo_epi64(four[k], four[k + 2]));
+            simd_store(to + (2 * i + 1) * LANES, (vec)_mm512_unpackhi_epi64(four[k], four[k + 2]));
+        }
+    }
+}
+#else
+static void direct_conv_line_up(float *to, const uint16_t *const *pixel)
+{
+    for (int h = 0; h < DIRECT_CONV_BLOCK; h += LANES) {
+        vec v[LANES];
+
+        for (int i = 0; i < LANES; i++)
+            v[i] = half16_join(half16_take(pixel[2 * i] + h), half16_take(pixel[2 * i + 1] + h));
+        simd_transpose(v);
+        for (int l = 0; l < LANES; l++, to += LANES)
+            simd_store(to, v[l]);
+    }
+}
+#endif
+
 static void direct_conv_lines(float *to, const void *from, const direct_conv_spread *how)
 {
+    static const uint16_t zero[DIRECT_CONV_BLOCK];
     const uint16_t *x = from;
     const int64_t columns = (how->columns + 1) / 2, pairs = how->rows * columns;
-    int64_t r = 0, c = 0;
 
-    for (int64_t j = 0; j < pairs; j += LANES) {
-        vec v[2][LANES] = {{{0}}};
+    for (int64_t j = 0; j < pairs; j += LANES, to += LANES * DIRECT_CONV_BLOCK) {
+        const uint16_t *pixel[2 * LANES];
 
-        for (int64_t i = 0; i < direct_conv_least(LANES, pairs - j); i++) {
-            const uint16_t *first = x + (r * how->columns + 2 * c) * DIRECT_CONV_BLOCK;
-            const bool both = 2 * c + 1 < how->columns;
+        for (int64_t i = 0; i < LANES; i++) {
+            const int64_t r = (j + i) / columns, c = (j + i) % columns * 2;
+            const uint16_t *first = x + (r * how->columns + c) * DIRECT_CONV_BLOCK;
 
-            for (int64_t h = 0; h < 2; h++, first += LANES)
-                v[h][i] = half16_join(half16_take(first),
-                                      both ? half16_take(first + DIRECT_CONV_BLOCK) : (half16){0});
-            c = c + 1 == columns ? 0 : c + 1;
-            r += c == 0;
+            direct_conv_fetch(first);
+            direct_conv_fetch(first + DIRECT_CONV_BLOCK);
+            pixel[2 * i] = j + i < pairs ? first : zero;
+            pixel[2 * i + 1] =
+                j + i < pairs && c + 1 < how->columns ? first + DIRECT_CONV_BLOCK : zero;
         }
-        for (int64_t h = 0; h < 2; h++) {
-            simd_transpose(v[h]);
-            for (int64_t l = 0; l < LANES; l++, to += LANES)
-                simd_store(to, v[h][l]);
-        }
+        direct_conv_line_up(to, pixel);
     }
 }
 
