@@ -1,4 +1,5 @@
-/* tiles_plain.c - the loops for tiles of convolutions and linear layers in plain C, as kernels. */
+/* tiles_plain.c - the loops for tiles of convolutions, linear layers and attention in plain C, as
+ * kernels. */
 #define TILES_PLAIN
 #define DIRECT_CONV_TABLE direct_conv_loops_plain
 #define DIRECT_CONV_NAME  "direct:tiles in plain C"
@@ -6,6 +7,8 @@
 #include "kernels/direct_conv/direct_conv_tiles.h"
 
 #include "../backends/gemm_half_plain.h"
+#include "attention_half_plain.h"
+#include "backends/cpu/attention_amx.h"
 #include "backends/cpu/direct_conv.h"
 #include "backends/cpu/linear_amx.h"
 #include "tiles_plain.h"
@@ -60,7 +63,24 @@ static const co_kernel plain_linear = {
     .backward = linear_amx_backward,
 };
 
-static const co_kernel *const plain_kernels[] = {&plain_conv, &plain_linear, NULL};
+static co_status plain_attention_plan(co_call *call)
+{
+    return attention_amx_plan_with(call, &attention_half_loops_plain, &gemm_half_loops_plain);
+}
+
+static const co_kernel plain_attention = {
+    .op = "attention",
+    .name = "tiles",
+    .self_size = sizeof(attention_amx),
+    .half = CPU_HALF,
+    .supports = attention_amx_takes,
+    .plan = plain_attention_plan,
+    .forward = attention_amx_forward,
+    .backward = attention_amx_backward,
+};
+
+static const co_kernel *const plain_kernels[] = {&plain_conv, &plain_linear, &plain_attention,
+                                                 NULL};
 
 static unsigned plain_half(void)
 {

@@ -2,11 +2,11 @@
  * attention.c - attention with the loops of kernels/attention. A task of a thread is what one head
  * of keys and values of one sample has, as the heads of queries that share it add up its gradients.
  */
-#include "kernels/attention/attention.h"
+#include "backends/cpu/attention.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "backends/cpu/cpu.h"
 #include "core/parallel.h"
 
 #define ATTENTION_SMALL 1e5 /* decoding: with fewer products one thread is faster */
@@ -20,7 +20,7 @@ static const attention_loops *attention_choose(void)
     return KERNELS_CHOOSE(attention_loops, &attention_loops_basic);
 }
 
-static attention_shape attention_measure(const co_call *call)
+attention_shape cpu_attention_measure(const co_call *call)
 {
     const co_attention_attr *a = call->attr;
     const int64_t *in = call->in[0]->shape.dim, *out = call->out[0]->shape.dim;
@@ -53,7 +53,7 @@ static attention_dropout attention_find_dropout(const co_call *call, const co_ru
 
 static size_t attention_room_bytes(const co_call *call)
 {
-    const attention_shape shape = attention_measure(call);
+    const attention_shape shape = cpu_attention_measure(call);
 
     return attention_choose()->room(&shape) * sizeof(float);
 }
@@ -62,7 +62,7 @@ static size_t attention_room_bytes(const co_call *call)
 static attention_shape attention_measure_kept(const co_call *call)
 {
     const co_attention_attr *a = call->attr;
-    attention_shape shape = attention_measure(call);
+    attention_shape shape = cpu_attention_measure(call);
 
     shape.length = call->decode;
     shape.in = 2 * a->kv_heads * shape.size;
@@ -77,9 +77,16 @@ static bool attention_supports(const co_call *call, const char **why)
     return !call->decode || ((const co_attention_attr *)call->attr)->causal;
 }
 
-static co_status attention_plan(co_call *call)
+size_t cpu_attention_norm_bytes(const co_call *call)
 {
     const co_attention_attr *a = call->attr;
+    const int64_t *in = call->in[0]->shape.dim;
+
+    return (size_t)(in[0] * a->heads * in[1]) * sizeof(float);
+}
+
+static co_status attention_plan(co_call *call)
+{
     const attention_shape kept = attention_measure_kept(call);
     attention *self = call->self;
     size_t used = 0;
@@ -89,8 +96,7 @@ static co_status attention_plan(co_call *call)
         cpu_need_scratch(call, used, attention_choose()->decode_room(&kept) * sizeof(float));
         return CO_OK;
     }
-    call->workspace_bytes =
-        (size_t)(call->in[0]->shape.dim[0] * a->heads * call->in[0]->shape.dim[1]) * sizeof(float);
+    call->workspace_bytes = cpu_attention_norm_bytes(call);
     cpu_need_scratch(call, used, attention_room_bytes(call));
     return CO_OK;
 }
@@ -111,7 +117,7 @@ static co_status attention_plan_backward(co_call *call)
 static attention_head attention_find(float *x, const co_call *call, int64_t n, int64_t h)
 {
     const co_attention_attr *a = call->attr;
-    const attention_shape shape = attention_measure(call);
+    const attention_shape shape = cpu_attention_measure(call);
     const int64_t shared = h * a->kv_heads / a->heads;
 
     x += n * shape.length * shape.in;
@@ -119,7 +125,7 @@ static attention_head attention_find(float *x, const co_call *call, int64_t n, i
                             x + (a->heads + a->kv_heads + shared) * shape.size};
 }
 
-static float *attention_norm(const co_call *call, int64_t n, int64_t h)
+float *cpu_attention_norm(const co_call *call, int64_t n, int64_t h)
 {
     const co_attention_attr *a = call->attr;
 
@@ -171,7 +177,7 @@ static co_status attention_forward(co_call *call, const co_run *run)
 {
     const attention *self = call->self;
     const co_attention_attr *a = call->attr;
-    const attention_shape shape = attention_measure(call);
+    const attention_shape shape = cpu_attention_measure(call);
     const attention_loops *loops = attention_choose();
     const int64_t tasks = call->in[0]->shape.dim[0] * a->heads;
     const int threads = cpu_threads(call);
@@ -194,7 +200,7 @@ static co_status attention_forward(co_call *call, const co_run *run)
 
             loops->forward(
                 (float *)call->out[0]->data + n * shape.length * shape.out + h * shape.size,
-                attention_norm(call, n, h), &head, &dropout, cpu_own_scratch(call, t), &shape);
+                cpu_attention_norm(call, n, h), &head, &dropout, cpu_own_scratch(call, t), &shape);
         }
     }
     return CO_OK;
@@ -206,7 +212,7 @@ static void attention_backward_head(const co_call *call, const co_run *run, int6
 {
     const attention *self = call->self;
     const co_attention_attr *a = call->attr;
-    const attention_shape shape = attention_measure(call);
+    const attention_shape shape = cpu_attention_measure(call);
     const int64_t each = a->heads / a->kv_heads, at = n * shape.length * shape.out;
     const float *y = cpu_address(&self->back_out, call), *dy = cpu_address(&self->grad_out, call);
     float *x = (float *)(uintptr_t)cpu_address(&self->back_src, call);
@@ -222,8 +228,8 @@ static void attention_backward_head(const co_call *call, const co_run *run, int6
         const attention_dropout dropout = attention_find_dropout(call, run, n, h);
 
         attention_choose()->backward(&grad, &head, y + at + h * shape.size,
-                                     dy + at + h * shape.size, attention_norm(call, n, h), &dropout,
-                                     room, &shape);
+                                     dy + at + h * shape.size, cpu_attention_norm(call, n, h),
+                                     &dropout, room, &shape);
     }
 }
 

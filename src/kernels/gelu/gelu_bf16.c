@@ -5,41 +5,23 @@
 #include "kernels/gelu/gelu.h"
 
 #define LANES 16
-#include "kernels/half16.h"
+#include "kernels/half16_exp.h"
 
 #define GELU_ROOT_HALF    0.70710678f /* sqrt(1 / 2) */
 #define GELU_DENSITY_AT_0 0.39894228f /* 1 / sqrt(2 pi) */
 #define GELU_SLOPE        1.59576912f /* 2 sqrt(2 / pi) */
 #define GELU_CUBE         0.044715f
-#define GELU_FAR          1e4f  /* of larger squares the slope is that of this, times nothing */
-#define GELU_MOST         80.0f /* exp of more is taken for that of this, and of less likewise */
+#define GELU_FAR          1e4f /* of larger squares the slope is that of this, times nothing */
 
 /* A function and its slope. */
 typedef struct gelu_point {
     vec value, slope;
 } gelu_point;
 
-/* exp(x), |x| <= GELU_MOST: 2^n exp(r), n = round(x / ln 2), by five terms of exp. */
+/* A NaN stays one: it is the second of two numbers. */
 SIMD_INLINE vec gelu_exp(vec x)
 {
-    const float round = 12582912; /* 1.5 * 2^23: adding it leaves whole numbers */
-    const vec shifted = x * 1.44269504f + round, r = x - (shifted - round) * 0.69314718f;
-    const ivec power = ((ivec)shifted << 23) + (127 << 23);
-    vec sum = simd_splat(1.0f / 120);
-
-    sum = sum * r + 1.0f / 24;
-    sum = sum * r + 1.0f / 6;
-    sum = sum * r + 0.5f;
-    sum = sum * r + 1.0f;
-    sum = sum * r + 1.0f;
-    return sum * (vec)power;
-}
-
-/* A NaN stays one, as it is multiplied by x in the end. */
-SIMD_INLINE vec gelu_bound(vec x)
-{
-    return (vec)_mm512_max_ps(_mm512_min_ps((__m512)x, _mm512_set1_ps(GELU_MOST)),
-                              _mm512_set1_ps(-GELU_MOST));
+    return half16_exp((vec)_mm512_min_ps(_mm512_set1_ps(HALF16_EXP_MOST), (__m512)x));
 }
 
 /* 1 / x within 2^-14. */
@@ -60,7 +42,7 @@ SIMD_INLINE vec gelu_inverse_of(vec x)
 SIMD_INLINE gelu_point gelu_exact_at(vec x)
 {
     const vec z = (vec)_mm512_abs_ps((__m512)x) * GELU_ROOT_HALF;
-    const vec t = gelu_inverse_of(1.0f + z * 0.3275911f), power = gelu_exp(gelu_bound(-(z * z)));
+    const vec t = gelu_inverse_of(1.0f + z * 0.3275911f), power = half16_exp(-(z * z));
     const __mmask16 negative = _mm512_cmp_ps_mask((__m512)x, _mm512_setzero_ps(), _CMP_LT_OQ);
     vec tail = simd_splat(1.061405429f), below;
 
@@ -77,7 +59,7 @@ SIMD_INLINE gelu_point gelu_exact_at(vec x)
 SIMD_INLINE gelu_point gelu_tanh_at(vec x)
 {
     const vec square = x * x, u = (square * (GELU_CUBE * GELU_SLOPE) + GELU_SLOPE) * x;
-    const vec below = gelu_inverse_of(1.0f + gelu_exp(gelu_bound(-u)));
+    const vec below = gelu_inverse_of(1.0f + gelu_exp(-u));
     const vec some = (vec)_mm512_min_ps((__m512)square, _mm512_set1_ps(GELU_FAR));
     const vec slope = some * (3 * GELU_CUBE * GELU_SLOPE) + GELU_SLOPE;
 

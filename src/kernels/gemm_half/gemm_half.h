@@ -45,9 +45,10 @@ typedef struct gemm_half_loops {
        not NULL. */
     void (*rows)(uint16_t *to, const gemm_half_from *from);
     void (*columns)(uint16_t *to, const gemm_half_from *from, float *sum);
-    /* A panel of b from rows of floats, from columns of floats, from columns of BF16. */
+    /* A panel of b from rows and from columns, of floats and of BF16. */
     void (*float_rows)(uint16_t *to, const gemm_half_from *from);
     void (*float_columns)(uint16_t *to, const gemm_half_from *from);
+    void (*half_rows)(uint16_t *to, const gemm_half_from *from);
     void (*half_columns)(uint16_t *to, const gemm_half_from *from);
     void (*multiply)(const gemm_half_job *job);
 } gemm_half_loops;

@@ -147,6 +147,25 @@ static void gemm_half_float_rows(uint16_t *to, const gemm_half_from *from)
         }
 }
 
+static void gemm_half_half_rows(uint16_t *to, const gemm_half_from *from)
+{
+    const int64_t n = from->elements;
+
+    for (int64_t k = 0; k < n; k += GEMM_HALF_STEP)
+        for (int64_t i = 0; i < GEMM_HALF_PANEL; i += LANES, to += GEMM_HALF_CELLS / 2) {
+            const uint16_t *row = (const uint16_t *)from->at + i * from->step + k;
+            vec v[LANES];
+
+            SIMD_UNROLL(16)
+            for (int64_t l = 0; l < LANES; l++) v[l] =
+                i + l < from->lines ? gemm_half_take(row + l * from->step, n - k) : (vec){0};
+            simd_transpose(v);
+            SIMD_UNROLL(16)
+            for (int p = 0; p < LANES; p++)
+                simd_store_any((float *)(void *)(to + 2 * p * LANES), v[p]);
+        }
+}
+
 static void gemm_half_float_columns(uint16_t *to, const gemm_half_from *from)
 {
     const int64_t n = from->elements;
@@ -298,6 +317,7 @@ const gemm_half_loops GEMM_HALF_TABLE = {
     .columns = gemm_half_columns,
     .float_rows = gemm_half_float_rows,
     .float_columns = gemm_half_float_columns,
+    .half_rows = gemm_half_half_rows,
     .half_columns = gemm_half_half_columns,
     .multiply = gemm_half_multiply,
 };
