@@ -8,9 +8,9 @@
 #include "backends/cpu/cpu.h"
 #include "kernels/direct_conv/direct_conv.h"
 
-/* The image that sums read: the tensor itself, or a copy with padding. Of pairs of pixels there is
-   one for each phase of a stride: the rows that leave the same rest when they are divided by it.
-   Sizes are in words. */
+/* The image that sums read: the tensor itself, or a copy with padding. Of pairs of pixels, and for
+   tiles, there is one for each phase of a stride: the rows that leave the same rest when they are
+   divided by it. Sizes are in words. */
 typedef struct direct_image {
     bool copied;
     bool pairs;            /* the copy is of pairs of pixels, and there is one for each column of
@@ -23,7 +23,7 @@ typedef struct direct_image {
     int64_t width;         /* of a pixel, or a pair */
     int64_t phases[2];     /* how many of rows and of columns */
     int64_t phase_step[2]; /* from one to the next */
-    int64_t step[2];       /* of the copy: 1, or the stride of pairs */
+    int64_t step[2];       /* of the copy: 1, or the stride of phases */
     int64_t first[2];      /* where phase 0 begins in the tensor: negative in padding */
     int64_t rows, columns; /* of a copy, or of the tensor */
     int64_t row, plane, sample; /* from one to the next */
@@ -144,10 +144,11 @@ void direct_plan_lines(direct *self, const co_call *call);
 int64_t direct_lines_size(const direct *self, bool x);
 void direct_sum_lines(const direct *self, const co_call *call, float *dw, const char *dy,
                       int threads);
-/* Copies of plane `i`, a block of a sample, of the tensor x, and of dy as lines. */
+/* Copies of plane `i`, a block of a sample, of the tensor x; and of dy as lines, with those of the
+   following samples. */
 void direct_copy_plane(const direct *self, const direct_image *image, float *to, const void *x,
                        int64_t i);
-void direct_copy_lines(const direct *self, float *to, const void *dy, int64_t i);
+void direct_copy_lines(const direct *self, float *to, const void *dy, int64_t i, int64_t n);
 /* That of the bias; `sum` has room for all blocks of results. */
 void direct_find_bias(const direct *self, const co_call *call, const co_run *run, const char *dy,
                       float *sum, int threads);

@@ -11,6 +11,8 @@
 #define DIRECT_CHUNK_WORDS  (1 << 17)
 #define DIRECT_SMALL_CHUNK  (1 << 15)
 #define DIRECT_LEAST_PIXELS 28
+#define DIRECT_COLUMN_WORDS (1 << 16)
+#define DIRECT_PAST_BYTES   ((size_t)8 << 20)
 
 /* A piece of the results of a sample, and the first of the blocks that are computed at once. */
 typedef struct direct_turn {
@@ -20,17 +22,38 @@ typedef struct direct_turn {
 /* The i-th: images that fit into a second-level cache together stay there while all blocks of
    weights pass, and each of these is read once for all of the images. */
 static direct_turn direct_find_turn(const direct_pass *pass, int64_t i, int64_t samples,
-                                    int64_t pieces, int64_t words)
+                                    int64_t pieces, int64_t words, int64_t columns)
 {
-    const int64_t groups = direct_divide_up(pass->blocks, DIRECT_CONV_TOGETHER);
+    const int64_t groups = direct_divide_up(pass->blocks, columns);
     const int64_t fit = pieces > 1 ? 1 : words / pass->image.sample;
     const int64_t most = fit > 1 ? fit : 1, first = i / (most * groups) * most;
     const int64_t together = direct_least(most, samples * pieces - first);
     const int64_t rest = i % (most * groups), image = first + rest % together;
 
-    return (direct_turn){.sample = image / pieces,
-                         .piece = image % pieces,
-                         .block = rest / together * DIRECT_CONV_TOGETHER};
+    return (direct_turn){
+        .sample = image / pieces, .piece = image % pieces, .block = rest / together * columns};
+}
+
+/* Blocks of results that are computed at once: as many as loops can whose weights of `panel` words
+   each stay in that cache, but a few pieces of work for each thread. */
+static int64_t direct_find_columns(const direct_run *run, int64_t panel, int64_t images)
+{
+    const int64_t blocks = run->pass->blocks, share = images * blocks / (4 * run->threads);
+    int64_t most = direct_least(run->self->loops->together, blocks);
+
+    if (panel > 0)
+        most = direct_least(most, DIRECT_COLUMN_WORDS / panel);
+    most = direct_least(most, share);
+    return most > DIRECT_CONV_TOGETHER ? most : DIRECT_CONV_TOGETHER;
+}
+
+/* Whether results are so many that none are left in a cache when they are read: then they need not
+   be read into one to be written. */
+static bool direct_goes_past(const direct_run *run)
+{
+    const size_t bytes = (size_t)(run->n * run->pass->y_sample) * run->self->loops->cell;
+
+    return bytes >= DIRECT_PAST_BYTES;
 }
 
 /* Thread `t`'s share of some samples of a part; x has their images. */
@@ -43,23 +66,25 @@ static void direct_multiply_share(const direct_run *run, const direct_part *part
     const int64_t most = words / (pass->image.planes * pass->image.width);
     const int64_t pieces =
         direct_count_pieces(&part->area, most > DIRECT_LEAST_PIXELS ? most : DIRECT_LEAST_PIXELS);
-    const int64_t groups = direct_divide_up(pass->blocks, DIRECT_CONV_TOGETHER);
     const int64_t panel =
         direct_words(run->self, part->sum.blocks ? part->sum.steps * direct_square(run->self)
                                                  : run->self->panel);
+    const int64_t columns = direct_find_columns(run, panel, samples * pieces);
+    const int64_t groups = direct_divide_up(pass->blocks, columns);
     const co_range mine = co_parallel_part(samples * pieces * groups, t, run->threads);
 
     for (int64_t i = mine.begin; i < mine.end; i++) {
-        const direct_turn turn = direct_find_turn(pass, i, samples, pieces, words);
-        const direct_piece piece = direct_find_piece(&part->area, pieces, turn.piece);
+        const direct_turn turn = direct_find_turn(pass, i, samples, pieces, words, columns);
+        direct_piece piece = direct_find_piece(&part->area, pieces, turn.piece);
         const int64_t at = turn.sample * pass->y_sample + part->y_at +
                            turn.block * piece.area.y_block + piece.y_at;
 
-        loops->multiply(y + (size_t)at * loops->cell,
-                        x + turn.sample * pass->image.sample + piece.x_at,
-                        run->weight + part->w_at + turn.block * panel, panel,
-                        run->bias ? run->bias + turn.block * loops->lanes : NULL,
-                        direct_columns(pass->blocks, turn.block), &piece.area, &part->sum);
+        piece.area.past = direct_goes_past(run);
+        loops->multiply(
+            y + (size_t)at * loops->cell, x + turn.sample * pass->image.sample + piece.x_at,
+            run->weight + part->w_at + turn.block * panel, panel,
+            run->bias ? run->bias + turn.block * loops->lanes : NULL,
+            (int)direct_least(columns, pass->blocks - turn.block), &piece.area, &part->sum);
     }
 }
 

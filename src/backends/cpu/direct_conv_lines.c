@@ -14,10 +14,31 @@
 #define LINES_WORDS        (5 << 16) /* of copies: most of a second-level cache */
 #define LINES_WEIGHT_WORDS (1 << 17) /* sums that stay there, too */
 
-/* Words of the copies of a block of x or dy, of one sample. */
-static int64_t lines_plane(const direct_pass *pass, bool x)
+/* Without neighbours of a pixel to read, samples follow each other, and no line is filled up with
+   zeros but the last. */
+static bool lines_join(const direct *self)
 {
-    return x ? pass->image.plane : pass->part->area.y_block;
+    return self->weight.taps == 1;
+}
+
+/* Words from a sample's copies of a block of x or dy to the next one's. */
+static int64_t lines_step(const direct *self, bool x)
+{
+    const direct_pass *pass = &self->pairs;
+    const direct_conv_area *area = &pass->part->area;
+
+    if (lines_join(self))
+        return area->rows * area->pixels * area->y_pixel;
+    return x ? pass->image.plane : area->y_block;
+}
+
+/* Words of n samples' copies of a block. */
+static int64_t lines_words(const direct *self, bool x, int64_t n)
+{
+    const int64_t all = n * lines_step(self, x);
+    const int64_t line = DIRECT_CONV_AFTER * self->pairs.part->area.y_pixel;
+
+    return lines_join(self) ? direct_divide_up(all, line) * line + x * line : all;
 }
 
 static int64_t lines_blocks(const direct_pass *pass, bool x)
@@ -34,16 +55,15 @@ static int64_t lines_fit(int64_t words, int64_t each, int64_t most)
 void direct_plan_lines(direct *self, const co_call *call)
 {
     const direct_pass *pass = &self->pairs;
-    const int64_t x = lines_plane(pass, true) * lines_blocks(pass, true);
-    const int64_t dy = lines_plane(pass, false) * lines_blocks(pass, false);
+    const int64_t step[2] = {lines_step(self, false), lines_step(self, true)};
+    const int64_t x = step[true] * pass->image.planes, dy = step[false] * pass->blocks;
     const bool holds_x = x < dy;
     const int64_t all = call->in[0]->shape.dim[0], weight = pass->blocks * self->panel;
     const int64_t come = direct_least(cpu_threads(call), lines_blocks(pass, !holds_x));
-    const int64_t coming = come * lines_plane(pass, !holds_x);
+    const int64_t coming = come * step[!holds_x];
     const int64_t fit = lines_fit(LINES_WORDS, (holds_x ? x : dy) + coming, all);
-    const int64_t turns = direct_divide_up(all, fit);
-    const int64_t block = lines_plane(pass, holds_x), blocks = lines_blocks(pass, holds_x);
-    const int64_t held = lines_fit(LINES_WORDS - all * coming, all * block, blocks);
+    const int64_t turns = direct_divide_up(all, fit), blocks = lines_blocks(pass, holds_x);
+    const int64_t held = lines_fit(LINES_WORDS - all * coming, all * step[holds_x], blocks);
     const int64_t changes = direct_divide_up(blocks, held);
 
     self->lines = (direct_lines){
@@ -53,7 +73,7 @@ void direct_plan_lines(direct *self, const co_call *call)
         self->lines.samples = all;
         self->lines.held = held;
     } else if (fit == 1) {
-        self->lines.held = lines_fit(LINES_WORDS - coming, block, blocks);
+        self->lines.held = lines_fit(LINES_WORDS - coming, step[holds_x], blocks);
     }
 }
 
@@ -61,8 +81,7 @@ int64_t direct_lines_size(const direct *self, bool x)
 {
     const direct_lines *lines = &self->lines;
 
-    return (x == lines->holds_x ? lines->held : lines->come) * lines->samples *
-           lines_plane(&self->pairs, x);
+    return (x == lines->holds_x ? lines->held : lines->come) * lines_words(self, x, lines->samples);
 }
 
 /* What is the same in all turns. */
@@ -75,23 +94,50 @@ typedef struct lines_run {
     int threads;
 } lines_run;
 
-/* Copies of n samples of blocks [begin, end) of x or dy: (blocks, samples, plane). */
-static void lines_bring(const lines_run *run, bool x, co_range blocks)
+/* Copies of n samples of blocks [begin, end) of x. */
+static void lines_bring_x(const lines_run *run, co_range blocks)
 {
-    const direct_pass *pass = &run->self->pairs;
-    const int64_t all = lines_blocks(pass, x), plane = lines_plane(pass, x), n = run->n;
+    const direct *self = run->self;
+    const int64_t n = run->n, step = lines_step(self, true), words = lines_words(self, true, n);
     const int64_t copies = (blocks.end - blocks.begin) * n;
     const int threads = run->threads;
 
     CO_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < copies; i++) {
-        const int64_t from = (run->first + i % n) * all + blocks.begin + i / n;
+        const int64_t block = i / n, sample = i % n;
+        direct_image image = self->pairs.image;
 
-        if (x)
-            direct_copy_plane(run->self, &pass->image, run->copies[true] + i * plane, run->x, from);
-        else
-            direct_copy_lines(run->self, run->copies[false] + i * plane, run->dy, from);
+        if (lines_join(self) && sample + 1 < n)
+            image.after = 0;
+        direct_copy_plane(self, &image, run->copies[true] + block * words + sample * step, run->x,
+                          (run->first + sample) * image.planes + blocks.begin + block);
     }
+}
+
+/* Of dy, in as many goes as samples are apart. */
+static void lines_bring_dy(const lines_run *run, co_range blocks)
+{
+    const direct *self = run->self;
+    const int64_t n = run->n, each = lines_join(self) ? n : 1, goes = n / each;
+    const int64_t words = lines_words(self, false, n), step = lines_step(self, false);
+    const int64_t copies = (blocks.end - blocks.begin) * goes;
+    const int threads = run->threads;
+
+    CO_PARALLEL_FOR(threads)
+    for (int64_t i = 0; i < copies; i++) {
+        const int64_t block = i / goes, sample = i % goes;
+
+        direct_copy_lines(self, run->copies[false] + block * words + sample * step, run->dy,
+                          (run->first + sample) * self->pairs.blocks + blocks.begin + block, each);
+    }
+}
+
+static void lines_bring(const lines_run *run, bool x, co_range blocks)
+{
+    if (x)
+        lines_bring_x(run, blocks);
+    else
+        lines_bring_dy(run, blocks);
 }
 
 /* What blocks that have come and blocks that are held give, item by item. */
@@ -103,9 +149,12 @@ static void lines_meet(const lines_run *run, co_range held, co_range come, int t
     const int64_t taps = self->weight.taps, n = held.end - held.begin;
     const co_range mine = co_parallel_part((come.end - come.begin) * n, t, run->threads);
     const direct_conv_sum sum = {pass->at, taps, true};
-    const direct_conv_walk walk = {.samples = run->n,
+    const bool joined = lines_join(self);
+    const int64_t x_words = lines_words(self, true, run->n);
+    const int64_t dy_words = lines_words(self, false, run->n);
+    const direct_conv_walk walk = {.samples = joined ? 1 : run->n,
                                    .rows = 1,
-                                   .pixels = area->rows * area->pixels,
+                                   .pixels = area->rows * area->pixels * (joined ? run->n : 1),
                                    .x_sample = pass->image.plane,
                                    .x_row = area->x_row,
                                    .x_pixel = area->x_pixel,
@@ -118,11 +167,9 @@ static void lines_meet(const lines_run *run, co_range held, co_range come, int t
         const int64_t x = holds_x ? i % n : i / n, dy = holds_x ? i / n : i % n;
         const int64_t in = x + (holds_x ? held : come).begin;
         const int64_t out = dy + (holds_x ? come : held).begin;
-
         self->loops->correlate(run->dw + out * self->panel + in * taps * direct_square(self),
-                               self->panel, run->copies[true] + x * run->n * walk.x_sample,
-                               run->copies[false] + dy * run->n * walk.dy_sample, 1, &walk, &sum,
-                               run->first > 0);
+                               self->panel, run->copies[true] + x * x_words,
+                               run->copies[false] + dy * dy_words, 1, &walk, &sum, run->first > 0);
     }
 }
 

@@ -15,6 +15,7 @@
 
 #define DIRECT_COPY_WORDS     (1 << 19) /* of images copied at once: a second-level cache or two */
 #define DIRECT_FEW_COPY_WORDS (1 << 16) /* where weights are small, too */
+#define DIRECT_PHASE_PIXELS   12        /* of a tile's 16 */
 
 bool direct_is_few(const co_call *call, const direct_conv_loops *loops)
 {
@@ -104,6 +105,27 @@ static void direct_size_copy(direct_image *image, const co_conv2d_attr *a, const
     image->columns = direct_round_up(image->columns - image->first[1] - a->p[1], lanes);
 }
 
+/* Whether a row of results would leave much of a tile empty, or pixels can become one row. */
+static bool direct_wants_phases(const co_conv2d_attr *a, const int64_t *to)
+{
+    const bool strides = a->s[0] > 1 || a->s[1] > 1;
+
+    return strides && (a->k[0] * a->k[1] == 1 || to[3] < DIRECT_PHASE_PIXELS);
+}
+
+/* Copies of the rows and columns that leave the same rest, so that pixels that a stride goes over
+   are neighbours: more of them fit into a tile. */
+static void direct_size_phases(direct_image *image, const co_conv2d_attr *a, const int64_t *to)
+{
+    for (int i = 0; i < 2; i++) {
+        image->phases[i] = direct_count_phases(a, i);
+        image->phase_step[i] = a->d[i];
+        image->step[i] = a->s[i];
+    }
+    image->rows = to[2] + direct_reach(a, 0);
+    image->columns = to[3] + direct_reach(a, 1);
+}
+
 /* From the tensor or copies of it; `planes` of few channels, and how many `samples` share a copy.
  */
 static co_status direct_plan_images(direct_pass *out, const co_call *call,
@@ -131,8 +153,12 @@ static co_status direct_plan_images(direct_pass *out, const co_call *call,
         image->copied = image->copied || a->p[i] > 0;
         out->to[i] = to[2 + i];
     }
-    if (image->copied)
+    if (loops->lines && direct_wants_phases(a, to)) {
+        image->copied = true;
+        direct_size_phases(image, a, to);
+    } else if (image->copied) {
         direct_size_copy(image, a, to, lanes);
+    }
     out->blocks = direct_divide_up(to[1], lanes);
     out->y_sample = out->blocks * to[2] * to[3] * lanes;
     direct_size_image(out, in[0], 0);
@@ -142,8 +168,8 @@ static co_status direct_plan_images(direct_pass *out, const co_call *call,
                                          .y_row = to[3] * lanes,
                                          .y_pixel = lanes,
                                          .y_block = to[2] * to[3] * lanes,
-                                         .x_row = a->s[0] * image->row,
-                                         .x_pixel = a->s[1] * image->width};
+                                         .x_row = a->s[0] / image->step[0] * image->row,
+                                         .x_pixel = a->s[1] / image->step[1] * image->width};
     direct_join_rows(&out->part->area);
     return CO_OK;
 }

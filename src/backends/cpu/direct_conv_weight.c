@@ -170,10 +170,13 @@ static size_t direct_dy_plane(const direct *self)
     return (size_t)(to[0] * to[1] * self->loops->lanes) * self->loops->cell;
 }
 
-void direct_copy_lines(const direct *self, float *to, const void *dy, int64_t i)
+void direct_copy_lines(const direct *self, float *to, const void *dy, int64_t i, int64_t n)
 {
-    const direct_conv_spread how = direct_image_of_dy(direct_weight_pass(self));
+    const direct_pass *pass = direct_weight_pass(self);
+    direct_conv_spread how = direct_image_of_dy(pass);
 
+    how.rows = n * how.h;
+    how.sample = pass->blocks * pass->to[0] * pass->to[1] * self->loops->words;
     self->loops->lines(to, (const char *)dy + (size_t)i * direct_dy_plane(self), &how);
 }
 

@@ -16,7 +16,7 @@
 
 #include "kernels/levels.h"
 
-/* Blocks of results that are computed at once. */
+/* Blocks of results that all loops compute at once. */
 #define DIRECT_CONV_TOGETHER 2
 #define DIRECT_CONV_AFTER    16
 
@@ -37,6 +37,7 @@ typedef struct direct_conv_area {
     int64_t rows, pixels; /* pixels: of a row */
     int64_t y_row, y_pixel, y_block;
     int64_t x_row, x_pixel;
+    bool past; /* with `lines`: results go past the caches, which are too small for them */
 } direct_conv_area;
 
 /* Pixels that a gradient of the weight is summed over; steps in words. With BF16 and blocks they
@@ -49,7 +50,7 @@ typedef struct direct_conv_walk {
 } direct_conv_walk;
 
 /* A copy of a plane: its pixel (r, c) is (top + r step[0], left + c step[1]) of the image, or 0
-   outside of it. Only `pair` has steps other than 1. */
+   outside of it. Only `pair` and, with `lines`, `spread` have steps other than 1. */
 typedef struct direct_conv_spread {
     int64_t h, w;          /* of the image */
     int64_t rows, columns; /* of the copy */
@@ -59,6 +60,7 @@ typedef struct direct_conv_spread {
     bool again;          /* there was such a copy in the same place, whose zeros need not be written
                             again */
     int64_t after;       /* of `pair`: zero pairs that follow */
+    int64_t sample;      /* of `lines`: words from an image to the next, if there are more rows */
 } direct_conv_spread;
 
 /* A weight in the format of the store, (out, in, taps). In blocks of `lanes` outputs it is
@@ -71,12 +73,13 @@ typedef struct direct_conv_weight {
 /* Compiled once for each instruction set. */
 typedef struct direct_conv_loops {
     const char *name;
-    int lanes;   /* channels of a block */
-    int few;     /* images of so many channels and fewer are read in the plain layout */
-    int words;   /* of a pixel of a block */
-    size_t cell; /* size of a number of y and dy */
+    int lanes;    /* channels of a block */
+    int few;      /* images of so many channels and fewer are read in the plain layout */
+    int words;    /* of a pixel of a block */
+    size_t cell;  /* size of a number of y and dy */
+    int together; /* blocks of results that `multiply` computes at once, at most */
     /* y = bias + sum over steps and words of x w, for `columns` blocks of results, at most
-       DIRECT_CONV_TOGETHER; w has a block every `panel` words; bias may be NULL. */
+       `together`; w has a block every `panel` words; bias may be NULL. */
     void (*multiply)(void *y, const float *x, const float *w, int64_t panel, const float *bias,
                      int columns, const direct_conv_area *area, const direct_conv_sum *sum);
     /* dw (=, or +=) sum over pixels of x dy, for each step and channel, in the order of w. */

@@ -313,6 +313,7 @@ const direct_conv_loops DIRECT_CONV_TABLE = {
     .few = LANES - 1,
     .words = DIRECT_CONV_WORDS,
     .cell = sizeof(direct_conv_cell),
+    .together = DIRECT_CONV_TOGETHER,
     .multiply = direct_conv_multiply,
     .correlate = direct_conv_correlate,
     .add_up = direct_conv_add_up,

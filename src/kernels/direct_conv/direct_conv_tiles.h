@@ -21,6 +21,29 @@
 /* Bytes from a row of a block of floats or pairs to the next. */
 #define DIRECT_CONV_STRIDE (DIRECT_CONV_BLOCK * (int)sizeof(float))
 
+/* --- images --- */
+
+static void direct_conv_spread_tiles(float *to, const void *from, const direct_conv_spread *how)
+{
+    const int64_t *step = how->step, words = DIRECT_CONV_WORDS;
+    const direct_conv_range rows = direct_conv_inside(how->top, step[0], how->h, how->rows);
+    const direct_conv_range columns = direct_conv_inside(how->left, step[1], how->w, how->columns);
+
+    if (step[0] == 1 && step[1] == 1) {
+        direct_conv_spread_plane(to, from, how);
+        return;
+    }
+    if (!how->again)
+        memset(to, 0, (size_t)(how->rows * how->columns * words) * sizeof(float));
+    for (int64_t r = rows.begin; r < rows.end; r++) {
+        const int64_t left = (how->top + r * step[0]) * how->w + how->left;
+
+        for (int64_t c = columns.begin; c < columns.end; c++)
+            simd_store(to + (r * how->columns + c) * words,
+                       simd_load((const float *)from + (left + c * step[1]) * words));
+    }
+}
+
 /* --- products --- */
 
 /* How the pixels of an area are put into tiles of `count` rows: each of its rows begins a tile, or
@@ -79,13 +102,61 @@ static direct_conv_spot direct_conv_find_tile(const direct_conv_cut *cut,
     return (direct_conv_spot){first / cut->pitch, first % cut->pitch, first * area->x_pixel};
 }
 
-/* sums (2 count, 32) of the tiles at x and `second`, and a block of results. */
-static void direct_conv_sum_up(tiles *t, float *sums, int count, const float *x,
+/* Sums of two tiles that are still to be rounded and put into y, which is done row by row between
+   the products of the next ones: so it takes no time of its own. */
+typedef struct direct_conv_late {
+    _Alignas(TILES_BYTES) float sums[2 * TILES_ROWS * DIRECT_CONV_BLOCK];
+    uint16_t *y;
+    const int64_t *at; /* of each row, from y; less than 0: in a gap */
+    int rows;
+    bool past;
+} direct_conv_late;
+
+/* Stores past the caches are seen by others after a fence. */
+static void direct_conv_settle(const direct_conv_area *area)
+{
+#ifdef __AVX512BF16__
+    if (area->past)
+        _mm_sfence();
+#else
+    (void)area;
+#endif
+}
+
+SIMD_INLINE void direct_conv_put_row(const direct_conv_late *late, int row)
+{
+    const float *sums = late->sums + row * DIRECT_CONV_BLOCK;
+    const int64_t at = late->at[row];
+
+    if (at < 0)
+        return;
+#ifdef __AVX512BF16__
+    if (late->past) {
+        _mm512_stream_si512(
+            (void *)(late->y + at),
+            (__m512i)_mm512_cvtne2ps_pbh((__m512)simd_load(sums + LANES), (__m512)simd_load(sums)));
+        return;
+    }
+#endif
+    half16_store_two(late->y + at, simd_load(sums), simd_load(sums + LANES));
+}
+
+static void direct_conv_put_late(const direct_conv_late *late)
+{
+    for (int row = 0; row < late->rows; row++)
+        direct_conv_put_row(late, row);
+}
+
+/* Of the tiles at x and `second` and a block of results; what is late before, and these after. */
+static void direct_conv_sum_up(tiles *t, direct_conv_late *late, int count, const float *x,
                                const float *second, int64_t x_pixel, const float *w,
                                const float *bias, const direct_conv_sum *sum)
 {
     const int64_t stride = x_pixel * (int64_t)sizeof(float);
-    float *others = sums + count * DIRECT_CONV_BLOCK;
+    const int rows = late->rows;
+    const int each = sum->steps > 0 ? (int)((rows + sum->steps - 1) / sum->steps) : 0;
+    float *sums = late->sums, *others = sums + count * DIRECT_CONV_BLOCK;
+    int row = 0;
 
     if (bias) { /* the same in all rows */
         TILES_LOAD(t, 0, bias, 0);
@@ -107,27 +178,28 @@ static void direct_conv_sum_up(tiles *t, float *sums, int count, const float *x,
         TILES_MULTIPLY(t, 1, 4, 7);
         TILES_MULTIPLY(t, 2, 5, 6);
         TILES_MULTIPLY(t, 3, 5, 7);
+        for (int end = row + each < rows ? row + each : rows; row < end; row++)
+            direct_conv_put_row(late, row);
     }
+    for (; row < rows; row++) /* without steps */
+        direct_conv_put_row(late, row);
     TILES_STORE(t, 0, sums, DIRECT_CONV_STRIDE);
     TILES_STORE(t, 1, sums + TILES_FLOATS, DIRECT_CONV_STRIDE);
     TILES_STORE(t, 2, others, DIRECT_CONV_STRIDE);
     TILES_STORE(t, 3, others + TILES_FLOATS, DIRECT_CONV_STRIDE);
 }
 
-/* A tile's rows of `sums`, but for those in gaps. */
-static void direct_conv_put_tile(uint16_t *y, const float *sums, const direct_conv_spot *spot,
-                                 const direct_conv_cut *cut, const direct_conv_area *area)
+/* Where a tile's rows go in y; less than 0 in gaps. */
+static void direct_conv_find_rows(int64_t *at, const direct_conv_spot *spot,
+                                  const direct_conv_cut *cut, const direct_conv_area *area)
 {
-    uint16_t *row = y + spot->row * area->y_row, *to = row + spot->column * area->y_pixel;
-    int64_t column = spot->column;
+    int64_t row = spot->row * area->y_row, column = spot->column;
 
-    for (int i = 0; i < cut->count; i++, sums += DIRECT_CONV_BLOCK, to += area->y_pixel) {
-        if (column < area->pixels)
-            half16_store_two(to, simd_load(sums), simd_load(sums + LANES));
+    for (int i = 0; i < cut->count; i++) {
+        at[i] = column < area->pixels ? row + column * area->y_pixel : -1;
         if (++column == cut->pitch) {
             column = 0;
             row += area->y_row;
-            to = row - area->y_pixel;
         }
     }
 }
@@ -139,24 +211,31 @@ static void direct_conv_multiply(void *y, const float *x, const float *w, int64_
                                  const direct_conv_sum *sum)
 {
     const direct_conv_cut cut = direct_conv_cut_area(area);
-    _Alignas(TILES_BYTES) float sums[2 * TILES_ROWS * DIRECT_CONV_BLOCK];
+    direct_conv_late late;
+    int64_t at[2][2 * TILES_ROWS]; /* of the tiles that are late, and the next */
     tiles t;
 
+    late.rows = 0;
+    late.past = area->past;
     tiles_begin(&t, cut.count);
     for (int64_t i = 0; i < cut.tiles; i += 2) {
+        const bool both = i + 1 < cut.tiles;
         const direct_conv_spot first = direct_conv_find_tile(&cut, area, i);
-        const direct_conv_spot second =
-            direct_conv_find_tile(&cut, area, direct_conv_least(i + 1, cut.tiles - 1));
+        const direct_conv_spot second = direct_conv_find_tile(&cut, area, i + both);
+        int64_t *rows = at[i / 2 % 2];
 
+        direct_conv_find_rows(rows, &first, &cut, area);
+        direct_conv_find_rows(rows + cut.count, &second, &cut, area);
         for (int q = 0; q < columns; q++) {
-            uint16_t *to = (uint16_t *)y + q * area->y_block;
-
-            direct_conv_sum_up(&t, sums, cut.count, x + first.at, x + second.at, area->x_pixel,
+            direct_conv_sum_up(&t, &late, cut.count, x + first.at, x + second.at, area->x_pixel,
                                w + q * panel, bias ? bias + q * DIRECT_CONV_BLOCK : NULL, sum);
-            direct_conv_put_tile(to, sums, &first, &cut, area);
-            direct_conv_put_tile(to, sums + cut.count * DIRECT_CONV_BLOCK, &second, &cut, area);
+            late.y = (uint16_t *)y + q * area->y_block;
+            late.at = rows;
+            late.rows = (1 + both) * cut.count;
         }
     }
+    direct_conv_put_late(&late);
+    direct_conv_settle(area);
     tiles_end(&t);
 }
 
@@ -281,25 +360,47 @@ static void direct_conv_line_up(float *to, const uint16_t *const *pixel)
 }
 #endif
 
+/* The next pixels of images whose rows follow each other. */
+typedef struct direct_conv_reader {
+    const uint16_t *pixel;
+    int64_t row, column;
+} direct_conv_reader;
+
+static void direct_conv_read_on(direct_conv_reader *at, const direct_conv_spread *how)
+{
+    at->column += 2;
+    at->pixel += 2 * DIRECT_CONV_BLOCK;
+    if (at->column < how->columns)
+        return;
+    at->pixel -= (at->column - how->columns) * DIRECT_CONV_BLOCK;
+    at->column = 0;
+    if (++at->row == how->h) {
+        at->row = 0;
+        at->pixel += 2 * how->sample - how->h * how->columns * DIRECT_CONV_BLOCK;
+    }
+}
+
 static void direct_conv_lines(float *to, const void *from, const direct_conv_spread *how)
 {
     static const uint16_t zero[DIRECT_CONV_BLOCK];
-    const uint16_t *x = from;
-    const int64_t columns = (how->columns + 1) / 2, pairs = how->rows * columns;
+    const int64_t pairs = how->rows * ((how->columns + 1) / 2);
+    direct_conv_reader at = {from, 0, 0};
 
     for (int64_t j = 0; j < pairs; j += LANES, to += LANES * DIRECT_CONV_BLOCK) {
+        const int64_t n = direct_conv_least(LANES, pairs - j);
         const uint16_t *pixel[2 * LANES];
 
-        for (int64_t i = 0; i < LANES; i++) {
-            const int64_t r = (j + i) / columns, c = (j + i) % columns * 2;
-            const uint16_t *first = x + (r * how->columns + c) * DIRECT_CONV_BLOCK;
+        for (int64_t i = 0; i < n; i++) {
+            const bool both = at.column + 1 < how->columns;
 
-            direct_conv_fetch(first);
-            direct_conv_fetch(first + DIRECT_CONV_BLOCK);
-            pixel[2 * i] = j + i < pairs ? first : zero;
-            pixel[2 * i + 1] =
-                j + i < pairs && c + 1 < how->columns ? first + DIRECT_CONV_BLOCK : zero;
+            direct_conv_fetch(at.pixel);
+            direct_conv_fetch(at.pixel + DIRECT_CONV_BLOCK);
+            pixel[2 * i] = at.pixel;
+            pixel[2 * i + 1] = both ? at.pixel + DIRECT_CONV_BLOCK : zero;
+            direct_conv_read_on(&at, how);
         }
+        for (int64_t i = 2 * n; i < 2 * LANES; i++)
+            pixel[i] = zero;
         direct_conv_line_up(to, pixel);
     }
 }
@@ -373,10 +474,11 @@ const direct_conv_loops DIRECT_CONV_TABLE = {
     .lanes = DIRECT_CONV_BLOCK,
     .words = DIRECT_CONV_WORDS,
     .cell = sizeof(uint16_t),
+    .together = 64,
     .multiply = direct_conv_multiply,
     .correlate = direct_conv_correlate,
     .add_up = direct_conv_add_up,
-    .spread = direct_conv_spread_plane,
+    .spread = direct_conv_spread_tiles,
     .halve = direct_conv_halve,
     .pair = direct_conv_pair,
     .lines = direct_conv_lines,
