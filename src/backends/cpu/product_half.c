@@ -1,7 +1,6 @@
 /*
  * product_half.c - blocks of a product: some columns of b, of them `group` elements of each sum,
- * which stay in L2; then for some panels of a at a time, and of them for `depth` elements at a
- * time, which stay in L1, the tiles of c.
+ * which stay in L2; then for some panels of a at a time the tiles of c.
  */
 #include "backends/cpu/product_half.h"
 
@@ -12,13 +11,12 @@
 #define PRODUCT_HALF_BLOCK   (5 << 17) /* numbers of b that stay in L2 beside what else is there */
 #define PRODUCT_HALF_GROUP   2048      /* maximum elements of a sum at once, where c is rounded, */
 #define PRODUCT_HALF_COLUMNS 768       /* of columns of b, where it is not */
-#define PRODUCT_HALF_DEPTH   512       /* maximum elements of a sum in L1 */
 #define PRODUCT_HALF_PANELS  4 /* of a, whose columns are packed at once: neighbours in memory */
 #define PRODUCT_HALF_ALIGN   64
 
 /* How a product is cut: whole panels and steps. */
 typedef struct product_half_cut {
-    int64_t columns, group, depth;
+    int64_t columns, group;
 } product_half_cut;
 
 static int64_t product_half_least(int64_t a, int64_t b)
@@ -51,7 +49,6 @@ static product_half_cut product_half_find_cut(const product_half *p)
         cut.columns = product_half_part(p->b.n, PRODUCT_HALF_COLUMNS, GEMM_HALF_PANEL);
         cut.group = product_half_part(p->k, PRODUCT_HALF_BLOCK / cut.columns, GEMM_HALF_STEP);
     }
-    cut.depth = product_half_part(cut.group, PRODUCT_HALF_DEPTH, GEMM_HALF_STEP);
     return cut;
 }
 
@@ -96,13 +93,12 @@ size_t product_half_room_bytes(const product_half *p)
     return product_half_find_room(p, &cut).all;
 }
 
-/* Panels of a, sums of one, sums of its elements. */
+/* Panels of a, sums of the elements of one. */
 size_t product_half_own_bytes(const product_half *p)
 {
     const product_half_cut cut = product_half_find_cut(p);
 
     return (size_t)(PRODUCT_HALF_PANELS * GEMM_HALF_PANEL * cut.group) * sizeof(uint16_t) +
-           (size_t)(GEMM_HALF_PANEL * cut.columns) * sizeof(float) +
            GEMM_HALF_PANEL * sizeof(float);
 }
 
@@ -177,32 +173,26 @@ static void product_half_pack_a(const product_half_block *b, uint16_t *to, float
 }
 
 /* A panel of a, packed, from `row`, times the block of b. */
-static void product_half_multiply(const product_half_block *b, const uint16_t *a, float *own,
-                                  int64_t row)
+static void product_half_multiply(const product_half_block *b, const uint16_t *a, int64_t row)
 {
     const product_half *p = b->p;
-    const int64_t depth = b->cut->depth;
     const size_t cell = p->half ? sizeof(uint16_t) : sizeof(float);
-    gemm_half_job job = {.b_panel = product_half_b_panel(b),
+
+    p->loops->multiply(
+        &(gemm_half_job){.a = a,
+                         .b = b->b,
+                         .b_panel = product_half_b_panel(b),
+                         .steps = product_half_divide_up(b->elements, GEMM_HALF_STEP),
                          .rows = product_half_least(p->a.n - row, GEMM_HALF_PANEL),
                          .columns = b->columns,
+                         .first = b->first || !b->sums,
+                         .last = b->last || !b->sums,
                          .bias = b->bias,
-                         .sums = b->sums ? b->sums + row * b->cut->columns : own,
+                         .sums = b->sums ? b->sums + row * b->cut->columns : NULL,
                          .y = (char *)p->c + (size_t)(row * p->b.n + b->column) * cell,
                          .step = p->b.n,
                          .half = p->half,
-                         .add = p->add || (!p->half && !b->first)};
-
-    for (int64_t k = 0; k < b->elements; k += depth) {
-        const int64_t some = product_half_least(depth, b->elements - k);
-
-        job.a = a + k * GEMM_HALF_PANEL;
-        job.b = b->b + k * GEMM_HALF_PANEL;
-        job.steps = product_half_divide_up(some, GEMM_HALF_STEP);
-        job.first = k == 0 && (b->first || !b->sums);
-        job.last = k + some == b->elements && (b->last || !p->half);
-        p->loops->multiply(&job);
-    }
+                         .add = p->add || (!p->half && !b->first)});
 }
 
 /* Panels `mine` of a. */
@@ -213,7 +203,7 @@ static void product_half_run_part(const product_half_block *b, const co_range *m
     const int64_t at_once = b->p->a.columns ? PRODUCT_HALF_PANELS : 1;
     const int64_t chunk = b->p->a.columns ? GEMM_HALF_STEP : b->elements;
     uint16_t *a = own;
-    float *line = (float *)(void *)(a + most), *sums = line + GEMM_HALF_PANEL;
+    float *line = (float *)(void *)(a + most);
 
     for (int64_t i = mine->begin; i < mine->end; i += at_once) {
         const int64_t n = product_half_least(at_once, mine->end - i);
@@ -222,7 +212,7 @@ static void product_half_run_part(const product_half_block *b, const co_range *m
             for (int64_t j = 0; j < n; j++)
                 product_half_pack_a(b, a + j * each, line, (i + j) * GEMM_HALF_PANEL, k);
         for (int64_t j = 0; j < n; j++)
-            product_half_multiply(b, a + j * each, sums, (i + j) * GEMM_HALF_PANEL);
+            product_half_multiply(b, a + j * each, (i + j) * GEMM_HALF_PANEL);
     }
 }
 

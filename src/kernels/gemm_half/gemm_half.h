@@ -32,8 +32,9 @@ typedef struct gemm_half_job {
     int64_t rows, columns; /* of the result: at most a panel; all panels of b */
     bool first, last;      /* of each sum's parts */
     const float *bias;     /* of each column, zeros up to whole panels; NULL: none */
-    float *sums;           /* (panels of b, 32, 32): between the first part and the last */
-    void *y;               /* written with the last part; `step` elements from row to row */
+    float *sums; /* (panels of b, 32, 32): between the first part and the last; NULL: there is
+              one part */
+    void *y;     /* written with the last part; `step` elements from row to row */
     int64_t step;
     bool half; /* y is rounded to BF16; else floats, */
     bool add;  /* added to what is there */
