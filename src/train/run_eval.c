@@ -169,6 +169,11 @@ static co_status run_measure(co_job *job, co_confusion *confusion, co_logits *lo
     return st;
 }
 
+static bool run_has_classes(const co_model *model)
+{
+    return co_model_target(model) == CO_TARGET_LABEL && !model->positions;
+}
+
 static co_status run_evaluate(co_job *job, co_confusion *confusion, co_logits *logits,
                               const co_train_options *options, const char *weights)
 {
@@ -176,7 +181,8 @@ static co_status run_evaluate(co_job *job, co_confusion *confusion, co_logits *l
     if (job->images && co_model_target(job->model) != CO_TARGET_LABEL)
         return co_fail(CO_E_USAGE, "predict is for networks that classify images; this one gives "
                                    "other values");
-    if (job->pad_images)
+    /* The last batch, too: kernels depend on the size, and predict computes in full batches. */
+    if (job->images ? job->pad_images : run_has_classes(job->model))
         job->model->pad = co_feed_test_rows(&job->spec);
     CO_TRY(co_model_load(job->model, weights));
     return run_measure(job, confusion, logits, options);

@@ -20,7 +20,7 @@
 #include "program.h"
 
 #define SIDE    28
-#define TEST    250 /* a full batch of an evaluation on one rank */
+#define TEST    290 /* a full batch of an evaluation on one rank, and a shorter one */
 #define CLASSES 10
 #define HEADER  128 /* bytes of the .npy file's */
 
@@ -152,7 +152,23 @@ static void predict_logits_equal_those_of_eval(void **state)
     assert_int_equal(count_other_logits(r->out, "all.npy", "found/003.png", 4), CLASSES);
 }
 
-/* oneDNN rounds by an image's place in a batch; Cohort's own kernels do not. */
+/* Images of the last batch of an evaluation, which is shorter, in the first one here. */
+static void predict_other_order_has_the_same_logits(void **state)
+{
+    const program_result *r =
+        program_line("predict digits found/more found/007.png --json --top 10");
+    char path[64];
+
+    (void)state;
+    program_assert_success(r);
+    for (unsigned i = 100; i < TEST; i++) {
+        snprintf(path, sizeof(path), "found/more/%03u.png", i);
+        assert_int_equal(count_other_logits(r->out, "all.npy", path, i), 0);
+    }
+    assert_int_equal(count_other_logits(r->out, "all.npy", "found/007.png", 7), 0);
+}
+
+/* Cohort's own kernels round an image the same at any place of a batch. */
 static void predict_alone_equals_eval_by_own_kernels(void **state)
 {
     const program_result *r = program_line("predict digits found/more/249.png found/077.png "
@@ -264,6 +280,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(predict_logits_equal_those_of_eval),
+        cmocka_unit_test(predict_other_order_has_the_same_logits),
         cmocka_unit_test(predict_alone_equals_eval_by_own_kernels),
         cmocka_unit_test(predict_probabilities_add_up_and_descend),
         cmocka_unit_test(predict_list_on_input_gives_a_row_each),
