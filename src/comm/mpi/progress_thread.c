@@ -17,7 +17,7 @@
 #include "core/thread.h"
 
 #define PROGRESS_POLL_US 200
-#define PROGRESS_IDLE    50 /* idle polls before it sleeps until woken, which takes microseconds */
+#define PROGRESS_IDLE    1 /* idle polls before it sleeps until woken, which takes microseconds */
 #define PROGRESS_BYTES                                                                             \
     ((size_t)64 << 10) /* smaller operations do not wake it: the rank waits for                    \
                         them itself */

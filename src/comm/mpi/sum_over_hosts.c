@@ -13,9 +13,18 @@
 
 #define ACROSS_SMALL                                                                               \
     ((size_t)16 << 10) /* bytes received on a level, up to which a single exchange is faster */
+#define ACROSS_MESSAGE                                                                             \
+    ((size_t)60 << 10) /* bytes; Open MPI sends up to 64 KiB over TCP, with its header, at once.   \
+                          For more a host asks and is asked, behind all that is on its way */
 #define ACROSS_ENV "COHORT_HOSTS_PER_LEVEL" /* at most so many join on a level */
 
 /* ---- groups ---- */
+
+/* Most messages of a piece in flight: each part is rounded up to whole ones. */
+static size_t sum_messages(const mpi_pipe *pipe)
+{
+    return 2 * ((size_t)pipe->group[0].n + MPI_PIPE_BYTES / ACROSS_MESSAGE + 1);
+}
 
 /* Into as many parts levels after this one divide what a host has. */
 static int sum_parts(const mpi_pipe *pipe, int level)
@@ -40,8 +49,7 @@ co_status co_mpi_across_open(mpi_pipe *pipe)
         pipe->part += i * sum_parts(pipe, k);
     }
     for (int i = 0; i < MPI_PIPE_PIECES; i++) {
-        pipe->piece[i].transfer =
-            co_calloc(2 * (size_t)levels.factor[0], sizeof(*pipe->piece[i].transfer));
+        pipe->piece[i].transfer = co_calloc(sum_messages(pipe), sizeof(*pipe->piece[i].transfer));
         if (!pipe->piece[i].transfer)
             return CO_E_NOMEM;
     }
@@ -101,29 +109,40 @@ static mpi_type sum_type(const mpi_piece *piece)
     return co_mpi_type(sum_dtype(piece));
 }
 
-/* Levels and directions have tags of their own. Nothing is sent where there are no elements. */
-static co_status sum_receive(const mpi_pipe *pipe, mpi_piece *piece, void *to, size_t n, int level,
-                             int from, int tag)
+/* Elements of a message. A half, which is one piece however long, is not cut. */
+static size_t sum_message(const mpi_piece *piece)
 {
-    const mpi_group *g = &pipe->group[level];
-
-    if (n == 0)
-        return CO_OK;
-    return co_mpi_check(co_mpi->irecv(to, (int)n, sum_type(piece), g->first + from * g->stride, tag,
-                                      pipe->across, &piece->transfer[piece->n_transfer++]),
-                        "allreduce");
+    return piece->n_work * sum_esize(piece) > MPI_PIPE_BYTES ? piece->n_work
+                                                             : ACROSS_MESSAGE / sum_esize(piece);
 }
 
-static co_status sum_send(const mpi_pipe *pipe, mpi_piece *piece, const void *data, size_t n,
-                          int level, int to, int tag)
+/* Levels and directions have tags of their own. Nothing is sent where there are no elements. */
+static co_status sum_receive(const mpi_pipe *pipe, mpi_piece *piece, unsigned char *to, size_t n,
+                             int level, int from, int tag)
 {
     const mpi_group *g = &pipe->group[level];
+    const size_t most = sum_message(piece), esize = sum_esize(piece);
 
-    if (n == 0)
-        return CO_OK;
-    return co_mpi_check(co_mpi->isend(data, (int)n, sum_type(piece), g->first + to * g->stride, tag,
-                                      pipe->across, &piece->transfer[piece->n_transfer++]),
-                        "allreduce");
+    for (size_t at = 0; at < n; at += most)
+        CO_TRY(co_mpi_check(co_mpi->irecv(to + at * esize, (int)(n - at < most ? n - at : most),
+                                          sum_type(piece), g->first + from * g->stride, tag,
+                                          pipe->across, &piece->transfer[piece->n_transfer++]),
+                            "allreduce"));
+    return CO_OK;
+}
+
+static co_status sum_send(const mpi_pipe *pipe, mpi_piece *piece, const unsigned char *data,
+                          size_t n, int level, int to, int tag)
+{
+    const mpi_group *g = &pipe->group[level];
+    const size_t most = sum_message(piece), esize = sum_esize(piece);
+
+    for (size_t at = 0; at < n; at += most)
+        CO_TRY(co_mpi_check(co_mpi->isend(data + at * esize, (int)(n - at < most ? n - at : most),
+                                          sum_type(piece), g->first + to * g->stride, tag,
+                                          pipe->across, &piece->transfer[piece->n_transfer++]),
+                            "allreduce"));
+    return CO_OK;
 }
 
 static const unsigned char *sum_data(const mpi_piece *piece, int level, mpi_range r)
