@@ -6,6 +6,7 @@
 
 #define COST_SMALL      16384.0   /* bytes of a level up to which sum_over_hosts.c exchanges once */
 #define COST_PIECE      1048576.0 /* bytes that pipeline.h exchanges at a time */
+#define COST_MESSAGE    61440.0   /* most bytes of a message of sum_over_hosts.c */
 #define COST_DESCRIPTOR 96.0      /* bytes, with the complement */
 
 double co_cost_levels(double p)
@@ -82,15 +83,18 @@ static co_cost_exchange cost_small_slices(const co_cost_link *link, const co_lev
     return x;
 }
 
-/* A piece of `bytes`, there and back; `busy` is what it takes where others follow. */
-static co_cost_exchange cost_piece(const co_cost_link *link, const co_levels *levels, double bytes)
+/* A piece of `bytes`, there and back, in messages of `message` at most, counted over all ranks of a
+   host; `busy` is what it takes where others follow. */
+static co_cost_exchange cost_piece(const co_cost_link *link, const co_levels *levels, double bytes,
+                                   double message)
 {
     double prepared = 0, wired = 0, both = 0;
     co_cost_exchange x = {0};
 
     for (int k = 0; k < levels->n; k++) {
         const double f = levels->factor[k], sent = (f - 1) / f * bytes;
-        const double prepare = 2 * (f - 1) * link[k].overhead, wire = 2 * sent / link[k].bandwidth;
+        const double messages = 2 * (f - 1) * fmax(1, ceil(bytes / f / message));
+        const double prepare = messages * link[k].overhead, wire = 2 * sent / link[k].bandwidth;
 
         prepared += prepare;
         wired += wire;
@@ -115,7 +119,7 @@ static co_cost_exchange cost_slices(const co_cost_link *link, const co_levels *l
     if (two || wire * bytes / slices * levels->factor[0] <= COST_SMALL)
         x = cost_small_slices(link, levels, sent);
     else
-        x = cost_piece(link, levels, sent);
+        x = cost_piece(link, levels, sent, slices * COST_MESSAGE);
     x.busy *= pieces;
     x.bytes *= pieces;
     return x;
@@ -136,7 +140,7 @@ co_cost_exchange co_cost_half_slices(const co_cost_link *link, const co_levels *
 co_cost_exchange co_cost_gather_slices(const co_cost_link *link, const co_levels *levels,
                                        double bytes)
 {
-    co_cost_exchange x = cost_piece(link, levels, bytes);
+    co_cost_exchange x = cost_piece(link, levels, bytes, bytes); /* not cut */
 
     x.busy /= 2;
     x.latency /= 2;

@@ -47,7 +47,8 @@ typedef struct co_cost_exchange {
    factor f, where s hosts share what has been summed below, every rank sends to f - 1 others, and
    later receives from them, 1 / (s f) of the bytes: 2 (alpha + (f - 1) max(overhead, n / (s f) /
    beta)), as a rank's next message is prepared while the last one is on the wire. Levels of one
-   piece follow each other; those of several overlap. Where a rank receives at most 16 KiB on a
+   piece follow each other; those of several overlap. Messages have 60 KiB at most, and each costs
+   its overhead. Where a rank receives at most 16 KiB on a
    level, all bytes go over each level, once. */
 co_cost_exchange co_cost_slices(const co_cost_link *link, const co_levels *levels, double bytes,
                                 double slices);
