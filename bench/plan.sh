@@ -70,23 +70,38 @@ keys() # STRATEGY
     esac
 }
 
-steps() # NETWORK PLACE: multiples of the period; more where they are short
+steps() # NETWORK PLACE STRATEGY: of local, a quarter of them in whole periods; more where they are short
 {
-    case $1:$2 in
-    resnet18:*bit*) echo 24 ;;
+    case $1:$2:$3 in
+    resnet18:*:local) echo 32 ;;
+    resnet18:100mbit*) echo 8 ;;
     resnet18:*) echo 32 ;;
-    *:100mbit*) echo 48 ;;
-    *) echo 160 ;;
+    resnet9:100mbit*) echo 64 ;;
+    resnet9:*) echo 160 ;;
+    *) echo 960 ;;
     esac
+}
+
+# A host has one core of this machine, or its part of one.
+core() # writes $work/core, which runs a command there
+{
+    cat >"$work/core" <<SH
+#!/bin/sh
+host=\$(hostname)
+cores=$(cores "$(nproc)")
+exec taskset -c "\$(echo "\$cores" | cut -d, -f\$(((\${host#n} - 1) % $(nproc) + 1)))" "\$@"
+SH
+    chmod +x "$work/core"
 }
 
 over() # HOSTS COMMAND...: one rank on each, over Open MPI's TCP
 {
+    [ -e "$work/core" ] || core
     list=$(seq "$1" | sed 's/^/n/' | tr '\n' ',')
     over_ranks=$1
     shift
     hosts_on n1 timeout 200 mpiexec.openmpi --mca plm_rsh_agent "$work/hosts/ssh" --mca pml ob1 \
-        --mca btl tcp,self --bind-to none --host "${list%,}" -n "$over_ranks" "$@"
+        --mca btl tcp,self --bind-to none --host "${list%,}" -n "$over_ranks" "$work/core" "$@"
 }
 
 # ---- links, before any training ----
@@ -169,7 +184,9 @@ predict() # NETWORK PLACE: one file with all strategies
     two) ranks=2 ;;
     *) ranks=$(hosts_of "$2") ;;
     esac
-    "$cohort" plan "$work/$1.yaml" --cluster "$work/$2.yaml" --json -n $ranks --steps 100 \
+    steps=100
+    [ "$1" != resnet18 ] || steps=20
+    "$cohort" plan "$work/$1.yaml" --cluster "$work/$2.yaml" --json -n $ranks --steps $steps \
         --strategies "$(keys sync), $(keys local), $(keys topk), $(keys bf16)" >"$work/$1-$2.json" ||
         fail "plan failed for $1 on $2"
 }
@@ -196,10 +213,10 @@ measured() # RUN STEPS
 
 train() # NETWORK PLACE STRATEGY: milliseconds of a step
 {
-    n=$(steps "$1" "$2")
+    n=$(steps "$1" "$2" "$3")
     rm -rf "$work/run"
     set -- "$1" "$2" "$cohort" train "$work/$1.yaml" --quiet --run-dir "$work/run" \
-        -s "strategy=$(keys "$3")" -s "max_steps=$n" -s log_every=1
+        -s "strategy=$(keys "$3")" -s "max_steps=$n" -s "log_every=$((n / 4))"
     place=$2
     shift 2
     case $place in
