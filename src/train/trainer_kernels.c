@@ -15,18 +15,30 @@
 #include "train/trainer_internal.h"
 
 /* Their loops are about a hundred times as slow as the others, so that with this fraction of the
-   operations a step takes twice as long. */
+   operations, or of the bytes that are read and written, a step takes twice as long. */
 #define KERNELS_SLOW_FRACTION 0.01
 
-/* What the reference kernels have to do of a step. */
+/* What the reference kernels have to do of a step: fractions of its operations and bytes. */
 typedef struct kernels_found {
-    double operations, all, largest;
+    double operations, bytes, largest;
     const char *name; /* of the layer with the largest part */
     int layers;
 } kernels_found;
 
+/* Ours, or those of a library. */
+static bool kernels_is_reference(const co_plan_step *step)
+{
+    char text[64] = "";
+
+    if (step->backend->describe_call)
+        step->backend->describe_call(text, sizeof(text), step->seen, step->backward);
+    return step->backend == &co_backend_ref || strncmp(text, "ref:", 4) == 0;
+}
+
 static void kernels_count(kernels_found *out, const co_plan *plan)
 {
+    double operations = 0, bytes = 0;
+
     memset(out, 0, sizeof(*out));
     for (int s = 0; s < co_plan_step_count(plan); s++) {
         co_plan_step step;
@@ -34,16 +46,20 @@ static void kernels_count(kernels_found *out, const co_plan *plan)
 
         co_plan_step_at(&step, plan, s);
         co_work_of(&work, &step);
-        out->all += work.flops;
-        if (step.backend != &co_backend_ref)
+        operations += work.flops;
+        bytes += work.bytes;
+        if (!kernels_is_reference(&step))
             continue;
         out->operations += work.flops;
+        out->bytes += work.bytes;
         out->layers += !step.backward && work.flops > 0;
         if (work.flops > out->largest) {
             out->largest = work.flops;
             out->name = step.name;
         }
     }
+    out->operations /= operations;
+    out->bytes /= bytes;
 }
 
 static bool kernels_has_onednn(void)
@@ -184,7 +200,8 @@ co_status trainer_say_kernels(trainer *t)
     const uint64_t batch = kernels_batch(t);
     co_plan *plan = NULL;
     kernels_found found;
-    char line[256];
+    char line[320];
+    bool slow;
 
     if (co_comm_rank(t->comm) != 0 || batch == 0 || strcmp(t->job->spec.backend, "ref") == 0)
         return CO_OK;
@@ -192,12 +209,12 @@ co_status trainer_say_kernels(trainer *t)
     kernels_count(&found, plan);
     if (found.layers == 0)
         return CO_OK;
+    slow = found.operations > KERNELS_SLOW_FRACTION || found.bytes > KERNELS_SLOW_FRACTION;
     snprintf(line, sizeof(line),
-             "%sreference kernels run %d layer%s, with %.2g%% of a step's operations, most of them "
-             "in %s; %s",
-             found.operations > KERNELS_SLOW_FRACTION * found.all ? "slow: " : "", found.layers,
-             co_plural((uint64_t)found.layers), 100 * found.operations / found.all, found.name,
-             kernels_remedy(t));
+             "%sreference kernels run %d layer%s, with %.2g%% of a step's operations and %.2g%% of "
+             "the bytes that it moves, most of them in %s; %s",
+             slow ? "slow: " : "", found.layers, co_plural((uint64_t)found.layers),
+             100 * found.operations, 100 * found.bytes, found.name, kernels_remedy(t));
     trainer_say(t, line);
     return CO_OK;
 }
