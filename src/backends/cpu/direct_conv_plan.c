@@ -15,6 +15,7 @@
 
 #define DIRECT_COPY_WORDS     (1 << 19) /* of images copied at once: a second-level cache or two */
 #define DIRECT_FEW_COPY_WORDS (1 << 16) /* where weights are small, too */
+#define DIRECT_OWN_COPY_WORDS (1 << 17) /* of a thread with tiles, whose weights are there, too */
 #define DIRECT_PHASE_PIXELS   12        /* of a tile's 16 */
 
 bool direct_is_few(const co_call *call, const direct_conv_loops *loops)
@@ -42,10 +43,21 @@ static int64_t direct_round_up(int64_t n, int64_t to)
     return direct_divide_up(n, to) * to;
 }
 
-static void direct_size_image(direct_pass *pass, int64_t n, int64_t dy_sample)
+/* Words of images of which there are copies at once. */
+static int64_t direct_copied_words(const direct_image *image, const co_call *call,
+                                   const direct_conv_loops *loops)
+{
+    if (image->numbers == 1)
+        return DIRECT_FEW_COPY_WORDS;
+    return loops->lines ? cpu_threads(call) * DIRECT_OWN_COPY_WORDS : DIRECT_COPY_WORDS;
+}
+
+static void direct_size_image(direct_pass *pass, const co_call *call,
+                              const direct_conv_loops *loops, int64_t dy_sample)
 {
     direct_image *image = &pass->image;
-    const int64_t most = image->numbers > 1 ? DIRECT_COPY_WORDS : DIRECT_FEW_COPY_WORDS;
+    const int64_t most = direct_copied_words(image, call, loops);
+    const int64_t n = call->in[0]->shape.dim[0];
 
     image->row =
         (image->pairs ? direct_divide_up(image->columns, 2) : image->columns) * image->width;
@@ -161,7 +173,7 @@ static co_status direct_plan_images(direct_pass *out, const co_call *call,
     }
     out->blocks = direct_divide_up(to[1], lanes);
     out->y_sample = out->blocks * to[2] * to[3] * lanes;
-    direct_size_image(out, in[0], 0);
+    direct_size_image(out, call, loops, 0);
     CO_TRY(direct_add_steps(out, a));
     out->part->area = (direct_conv_area){.rows = to[2],
                                          .pixels = to[3],
@@ -224,7 +236,7 @@ co_status direct_plan_pairs(direct_pass *out, const co_call *call, const direct_
         dy_plane = direct_round_up(dy_plane, DIRECT_CONV_AFTER * lanes);
     out->blocks = direct_divide_up(to[1], lanes);
     out->y_sample = out->blocks * dy_plane;
-    direct_size_image(out, in[0], out->y_sample);
+    direct_size_image(out, call, loops, out->y_sample);
     CO_TRY(direct_add_steps(out, a));
     out->part->area = (direct_conv_area){.rows = out->to[0],
                                          .pixels = dy_row / lanes,
@@ -315,7 +327,7 @@ co_status direct_plan_data(direct_pass *out, const co_call *call, const direct_c
     }
     image->rows = size[0];
     image->columns = size[1];
-    direct_size_image(out, in[0], 0);
+    direct_size_image(out, call, loops, 0);
     out->blocks = direct_divide_up(in[1], loops->lanes);
     out->y_sample = out->blocks * in[2] * in[3] * loops->lanes;
     steps = (size_t)(image->planes * a->k[0] * a->k[1]);
