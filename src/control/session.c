@@ -346,6 +346,11 @@ uint64_t co_session_start_ns(const co_session *s, uint64_t start_ns)
     return s && s->committed ? atomic_load(&s->shared->commit_ns[s->committed % 2]) : start_ns;
 }
 
+bool co_session_commits_steps(const co_session *s)
+{
+    return s && s->commits && s->options.each_step;
+}
+
 co_state *co_session_snapshot(const co_session *s)
 {
     return s ? s->snapshot : NULL;

@@ -52,6 +52,8 @@ void co_session_describe(co_run_info *info, const co_session *session);
 /* When the state that this generation begins with was committed, on the run's clock; else
    `start_ns`. */
 uint64_t co_session_start_ns(const co_session *session, uint64_t start_ns);
+/* Whether ranks commit after each step. */
+bool co_session_commits_steps(const co_session *session);
 /* Where checkpoints are captured; NULL: ranks share no memory for them. */
 co_state *co_session_snapshot(const co_session *session);
 

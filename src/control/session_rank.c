@@ -116,7 +116,7 @@ co_status co_session_after_step(co_rank_control *control, const co_where *where)
 
     if (co_comm_rank(o->comm) == 0)
         co_shown_set(&o->session->shared->shown, where);
-    return o->session->commits && o->session->options.each_step ? rank_commit(o, false) : CO_OK;
+    return co_session_commits_steps(o->session) ? rank_commit(o, false) : CO_OK;
 }
 
 co_status co_session_after_epoch(co_rank_control *control)

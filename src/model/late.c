@@ -99,6 +99,20 @@ static co_status late_make_room(co_model *model, model_late *late, const co_plan
     return late_grow(model, &late->wanted, &late->wanted_bytes, wanted, CO_MEMORY_HOST);
 }
 
+/* The slot of a micro-batch, once there are any. */
+static model_late *late_at(const co_model *model, int step, uint64_t part)
+{
+    return &model->late[(size_t)step * CO_MODEL_MAX_LATE + part];
+}
+
+static co_status late_open(co_model *model)
+{
+    if (!model->late)
+        model->late =
+            co_calloc((size_t)CO_MODEL_LATE_STEPS * CO_MODEL_MAX_LATE, sizeof(*model->late));
+    return model->late ? CO_OK : CO_E_NOMEM;
+}
+
 /* ---- the batch ---- */
 
 static size_t late_rounded(size_t bytes)
@@ -174,7 +188,8 @@ co_status co_model_stage(co_model *model, const co_batch *batch, const co_images
                        "at most %d micro-batches of a rank in a step, of all of its shards, on "
                        "device %s: lower accumulate or shards, or start more ranks",
                        CO_MODEL_MAX_LATE, co_device_name(model->store->device));
-    late = &model->late[step][part];
+    CO_TRY(late_open(model));
+    late = late_at(model, step, part);
     late->count = batch->count;
     CO_TRY(co_model_check_batch(model, batch, images, true));
     if (batch->count == 0)
@@ -224,7 +239,7 @@ static co_status late_count_there(co_model *model, uint64_t count, void *to)
 co_status co_model_forward_late(co_model *model, const co_batch *batch, int step, uint64_t part)
 {
     const size_t head = late_counts(model) ? late_found_bytes(model) : 0;
-    const model_late *late = &model->late[step][part];
+    const model_late *late = late_at(model, step, part);
     co_plan *plan = NULL;
     co_batch staged;
 
@@ -251,7 +266,7 @@ static co_batch late_batch(const co_model *model, const model_late *late)
 
 void co_model_take_late(co_result *out, co_model *model, int step, uint64_t part)
 {
-    const model_late *late = &model->late[step][part];
+    const model_late *late = late_at(model, step, part);
     const size_t head = late_counts(model) ? late_found_bytes(model) : 0;
     const co_batch batch = late_batch(model, late);
     const co_metric_set *set = model->metrics;
@@ -281,15 +296,15 @@ void co_model_drop_late(co_model *model)
 {
     co_device *device = model->store ? model->store->device : NULL;
 
-    for (int s = 0; s < CO_MODEL_LATE_STEPS; s++)
-        for (int i = 0; i < CO_MODEL_MAX_LATE; i++) {
-            model_late *late = &model->late[s][i];
+    for (size_t i = 0; model->late && i < (size_t)CO_MODEL_LATE_STEPS * CO_MODEL_MAX_LATE; i++) {
+        model_late *late = &model->late[i];
 
-            co_device_free(device, late->staged, CO_MEMORY_DEVICE);
-            co_device_free(device, late->memory, CO_MEMORY_PINNED);
-            co_device_free(device, late->wanted, CO_MEMORY_HOST);
-            *late = (model_late){NULL};
-        }
+        co_device_free(device, late->staged, CO_MEMORY_DEVICE);
+        co_device_free(device, late->memory, CO_MEMORY_PINNED);
+        co_device_free(device, late->wanted, CO_MEMORY_HOST);
+    }
+    co_free(model->late);
+    model->late = NULL;
     co_device_free(device, model->found, CO_MEMORY_DEVICE);
     model->found = NULL;
 }

@@ -14,7 +14,7 @@
 #include "optim/optim.h"
 
 #define CO_MODEL_MAX_LATE   64 /* micro-batches per step on a device, of all shards */
-#define CO_MODEL_LATE_STEPS 2  /* steps whose results may be in flight */
+#define CO_MODEL_LATE_STEPS 32 /* steps whose results may be in flight */
 
 /* A plan for one batch size; a model keeps one for each size it has seen. */
 typedef struct model_plan {
@@ -60,9 +60,9 @@ struct co_model {
     const co_metric_set *metrics; /* borrowed; accumulated in each forward; NULL: none */
     co_sum *metric_sums;          /* owned, (n_sum): of the last forward */
     model_plan *plans[2];         /* lists: evaluation, training */
-    model_late late[CO_MODEL_LATE_STEPS][CO_MODEL_MAX_LATE]; /* unused on the host */
-    void *found;                  /* owned, on the device: what it counts */
-    co_plan_block block;          /* memory of all plans */
+    model_late *late;    /* owned, (CO_MODEL_LATE_STEPS, CO_MODEL_MAX_LATE); NULL: none yet */
+    void *found;         /* owned, on the device: what it counts */
+    co_plan_block block; /* memory of all plans */
     struct co_profiler *profiler; /* borrowed; NULL: no profiling */
     int64_t decode;               /* positions kept where it decodes (decode.h); else 0 */
     float **kept;                 /* owned, and each: (n_node) co_decoding.kept; NULL: none */

@@ -157,17 +157,20 @@ static co_status saver_ask_clock(bool *due, co_saver *saver)
     return CO_OK;
 }
 
+bool co_saver_is_due(const co_saver *saver, uint64_t step)
+{
+    return saver && saver->policy->unit == CO_SAVER_STEPS && step % saver->policy->every == 0;
+}
+
 co_status co_saver_step(co_saver *saver, uint64_t step)
 {
-    bool due = false;
+    bool due = co_saver_is_due(saver, step);
 
     if (!saver)
         return CO_OK;
-    if (saver->policy->unit == CO_SAVER_STEPS)
-        due = step % saver->policy->every == 0;
     /* With strategies that rarely synchronize, the clock is checked only at the end of an epoch. */
-    else if (saver->policy->unit == CO_SAVER_SECONDS &&
-             co_distributed_is_settled(saver->options.source->distributed))
+    if (saver->policy->unit == CO_SAVER_SECONDS &&
+        co_distributed_is_settled(saver->options.source->distributed))
         CO_TRY(saver_ask_clock(&due, saver));
     return due ? saver_take(saver, step, NULL) : CO_OK;
 }

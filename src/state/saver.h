@@ -37,6 +37,8 @@ co_status co_saver_create(co_saver **out, const co_saver_options *options);
 /* Waits for the writing thread; takes NULL. */
 void co_saver_destroy(co_saver *saver);
 
+/* Whether the number of a step says that a checkpoint follows. */
+bool co_saver_is_due(const co_saver *saver, uint64_t step);
 /* After step `step`, unless it ends the epoch or the run. Collective, as all below. */
 co_status co_saver_step(co_saver *saver, uint64_t step);
 /* The position after an epoch: `epoch` epochs and `step` steps are done. */

@@ -16,7 +16,6 @@
 #include "device/device.h"
 #include "profile/profiler.h"
 #include "step/distributed_internal.h"
-#include "tensor/values.h"
 
 static co_status distributed_draw_weights(void *owner, uint64_t offset)
 {
@@ -252,65 +251,6 @@ void co_distributed_destroy(co_distributed *d)
 static co_profiler *distributed_profiler(const co_distributed *d)
 {
     return d->options.model->profiler;
-}
-
-/* Called from the strategy when the sum of a range is complete; not counted as its time. */
-static co_status distributed_update_early(void *arg, size_t begin, size_t end)
-{
-    const uint64_t start_ns = co_clock_ns();
-    co_distributed *d = arg;
-    co_status st;
-
-    co_profiler_enter(distributed_profiler(d), CO_PROFILE_UPDATE);
-    st = distributed_update_range(d, begin, end);
-    co_profiler_leave(distributed_profiler(d));
-    d->sync_ns -= co_clock_ns() - start_ns;
-    d->update_ns += co_clock_ns() - start_ns;
-    return st;
-}
-
-/* Values that persist between steps; a device keeps them itself after the first step. */
-static co_status distributed_set_values(co_distributed *d)
-{
-    co_store *store = d->options.model->store;
-
-    if (d->current && store->ring)
-        return CO_OK;
-    d->current = true;
-    return co_values_set(store, d->updates + 1, &d->scaler.state);
-}
-
-/* Set the values of this step's update before its first gradient. A range may be updated as soon as
-   its sum is complete, unless the update depends on the whole gradient (norm, overflow). */
-static co_status distributed_begin_step(co_distributed *d)
-{
-    const co_progress progress = {.step = d->step.step,
-                                  .steps_per_epoch = d->options.steps_per_epoch,
-                                  .total_steps = d->options.total_steps};
-    const bool early =
-        !co_scaler_is_on(&d->scaler) && d->options.clip_norm <= 0 && !d->strategy->whole_tensors;
-    co_step_given *given = co_values_given(d->options.model->store);
-
-    if (d->begun)
-        return CO_OK;
-    CO_TRY(distributed_follow_freezes(d));
-    d->begun = true;
-    given->number = d->step.step;
-    given->lr = co_optim_base_lr(d->optim) * co_schedule_factor(d->schedule, &progress);
-    given->clip_norm = d->options.clip_norm;
-    given->clip_value = d->options.clip_value;
-    CO_TRY(distributed_set_values(d));
-    CO_TRY(co_values_send(d->options.model->store));
-    d->strategy->update = early ? distributed_update_early : NULL;
-    d->strategy->updater = d;
-    d->strategy->updated = false;
-    return CO_OK;
-}
-
-co_status co_distributed_begin(co_distributed *d, const co_batch *batch)
-{
-    co_model_give_values(d->options.model, batch);
-    return distributed_begin_step(d);
 }
 
 bool co_distributed_repeats(const co_distributed *d)

@@ -76,6 +76,12 @@ co_scaler *co_distributed_scaler(co_distributed *distributed);
    This is the first part, for a batch that the model need not have seen. Without it the first
    backward does the same. */
 co_status co_distributed_begin(co_distributed *distributed, const co_batch *batch);
+/* The first part for steps that are queued together, after at least one that was not: keep the
+   values of the step that comes `ahead` steps after the next one at a place (co_values_keep); and
+   begin the next step by the values of a place, which is queued work. */
+void co_distributed_foresee(const co_distributed *distributed, const co_batch *batch,
+                            uint64_t ahead, int place);
+co_status co_distributed_use(co_distributed *distributed, int place);
 /* Before the forward pass of a batch that co_distributed_backward gets next: lets the model compute
    gradients in it (co_model_announce). */
 co_status co_distributed_announce(co_distributed *distributed, const co_batch *batch);

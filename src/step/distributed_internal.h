@@ -8,7 +8,7 @@
 #include "strategy/strategy.h"
 
 /* Steps that may be queued and not taken, and more. */
-#define DISTRIBUTED_IN_FLIGHT 4
+#define DISTRIBUTED_IN_FLIGHT 64 /* more than steps whose results may not have been taken */
 
 struct co_distributed {
     co_distributed_options options; /* its texts are only used in create */
@@ -37,6 +37,10 @@ struct co_distributed {
     double *block_squares; /* owned; of the gradient, where ranks sum slices of it; NULL: not yet */
     double *norm_room; /* owned; (CO_VECTOR_PARTS), in the store's memory; NULL: not taken yet */
 };
+
+/* --- distributed_begin.c --- */
+/* Set the values of this step's update before its first gradient, unless that is done. */
+co_status distributed_begin_step(co_distributed *distributed);
 
 /* --- freeze.c --- */
 /* Set the optimizer's segments and the frozen ones from the model. CO_E_USAGE if nothing is left to

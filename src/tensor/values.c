@@ -14,12 +14,20 @@
 
 #define VALUES_AHEAD 4 /* copies that may be in flight */
 
+/* Of steps that are queued together (CO_VALUES_KEPT): where the host writes, and the device reads.
+ */
+typedef struct values_table {
+    co_step_given *host;  /* owned, pinned */
+    co_step_given *there; /* owned, of the device */
+} values_table;
+
 struct co_values_ring {
     co_step_given now, sent;
     bool fresh;                   /* nothing has been sent yet */
     co_step_given *given;         /* (VALUES_AHEAD) owned, pinned: sources of the copies */
     co_fence *done[VALUES_AHEAD]; /* owned: reached when such a copy is done */
     uint64_t n;                   /* copies so far */
+    values_table table;
 };
 
 static bool values_are_direct(const co_store *store)
@@ -39,6 +47,12 @@ static co_status values_open_ring(co_store *store)
     CO_TRY(co_device_alloc(&given, store->device, VALUES_AHEAD * sizeof(*ring->given),
                            CO_MEMORY_PINNED));
     ring->given = given;
+    CO_TRY(co_device_alloc(&given, store->device, CO_VALUES_KEPT * sizeof(*ring->given),
+                           CO_MEMORY_PINNED));
+    ring->table.host = given;
+    CO_TRY(co_device_alloc(&given, store->device, CO_VALUES_KEPT * sizeof(*ring->given),
+                           CO_MEMORY_DEVICE));
+    ring->table.there = given;
     for (int i = 0; i < VALUES_AHEAD; i++)
         CO_TRY(co_fence_create(&ring->done[i], store->device));
     return CO_OK;
@@ -65,6 +79,8 @@ void co_values_close(co_store *store)
         for (int i = 0; i < VALUES_AHEAD; i++)
             co_fence_destroy(ring->done[i]);
         co_device_free(store->device, ring->given, CO_MEMORY_PINNED);
+        co_device_free(store->device, ring->table.host, CO_MEMORY_PINNED);
+        co_device_free(store->device, ring->table.there, CO_MEMORY_DEVICE);
         co_free(ring);
     }
     co_device_free(store->device, store->values, CO_MEMORY_DEVICE);
@@ -102,6 +118,32 @@ co_status co_values_send(co_store *store)
     return CO_OK;
 }
 
+void co_values_keep(co_store *store, int place)
+{
+    store->ring->table.host[place] = store->ring->now;
+    store->ring->fresh = true;
+}
+
+co_status co_values_bring(const co_store *store, int place, int n)
+{
+    const values_table *table = &store->ring->table;
+
+    return co_queue_copy(store->queue, table->there + place, table->host + place,
+                         (size_t)n * sizeof(*table->host));
+}
+
+co_status co_values_use(co_store *store, int place)
+{
+    co_values_ring *ring = store->ring;
+
+    ring->now = ring->sent = ring->table.host[place];
+    ring->fresh = false;
+    CO_TRY(co_queue_copy(store->queue, &store->values->given, &ring->table.there[place],
+                         sizeof(store->values->given)));
+    store->vector->step(store->queue, store->values, CO_STEP_BEGIN, NULL);
+    return CO_OK;
+}
+
 co_status co_values_set(co_store *store, uint64_t update, const co_loss_scale *scale)
 {
     co_step_values *values = store->values;
@@ -136,8 +178,13 @@ void co_values_late_close(co_values_late *late, const co_store *store)
     *late = (co_values_late){NULL, NULL};
 }
 
+co_status co_values_late_copy(const co_values_late *late, const co_store *store)
+{
+    return co_queue_copy(store->queue, late->values, store->values, sizeof(*late->values));
+}
+
 co_status co_values_late_queue(co_values_late *late, const co_store *store)
 {
-    CO_TRY(co_queue_copy(store->queue, late->values, store->values, sizeof(*late->values)));
+    CO_TRY(co_values_late_copy(late, store));
     return co_fence_record(late->done, store->queue);
 }

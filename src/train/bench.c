@@ -33,7 +33,8 @@ static co_status bench_round(double *seconds, trainer *t, uint64_t steps)
 {
     uint64_t start = co_clock_ns();
 
-    for (uint64_t i = 0; i < steps; i++)
+    t->until = t->given + steps;
+    while (t->given < t->until)
         CO_TRY(trainer_step(t));
     CO_TRY(trainer_settle(t));
     CO_TRY(co_comm_barrier(t->comm)); /* a round ends when all ranks have made its steps */
@@ -54,8 +55,7 @@ static co_status bench_peak(uint64_t *bytes, co_comm *comm)
     return CO_OK;
 }
 
-/* Operations of a sample, and the least time in seconds for them on the cores of a rank. */
-static void bench_work(double *flops, double *seconds, const co_plan *plan, const co_roof *roof)
+void trainer_add_work(double *flops, double *seconds, const co_plan *plan, const co_roof *roof)
 {
     const double batch = (double)co_plan_batch(plan);
 
@@ -87,7 +87,7 @@ static co_status bench_flops(co_bench_summary *out, const trainer *t)
     if (job->bench_utilization)
         CO_TRY(co_run_roof(&roof, job->device, co_spec_threads(&job->spec), ranks));
     if (job->model->last)
-        bench_work(&flops, &seconds, job->model->last, &roof);
+        trainer_add_work(&flops, &seconds, job->model->last, &roof);
     out->model_flops_per_second = flops * rate;
     out->model_flops_utilization = seconds * rate / ranks;
     return CO_OK;

@@ -118,14 +118,17 @@ void trainer_set_test_speed(co_event *event, const trainer *t, uint64_t count, u
     event->test_step_seconds = seconds / (double)co_sampler_steps(t->test.sampler);
 }
 
-/* A step that a device was given while it had another to do began when that was done. */
+/* A step that a device was given while it had another to do began when that was done; those of a
+   launch, whose results are there at once, share its time. */
 void trainer_set_last(trainer *t, const trainer_given *g)
 {
     const co_result *seen = &g->seen;
     const double n = events_count(seen);
     const uint64_t begin_ns = g->read_ns > t->taken_ns ? g->read_ns : t->taken_ns;
 
-    t->last_step = (co_step_figures){.seconds = co_clock_seconds(begin_ns, co_clock_ns()),
+    if (g->together)
+        t->each_seconds = co_clock_seconds(begin_ns, co_clock_ns()) / g->together;
+    t->last_step = (co_step_figures){.seconds = t->each_seconds,
                                      .wait_seconds = co_clock_seconds(g->read_ns, g->start_ns),
                                      .samples = g->batch.global,
                                      .loss = seen->loss_sum / n,

@@ -25,6 +25,8 @@ static const char *const run_device_names[] = {"cpu", "auto", "cuda", NULL};
 enum { RUN_EXCHANGE_AUTO, RUN_EXCHANGE_NCCL, RUN_EXCHANGE_HOST };
 static const char *const run_exchange_names[] = {"auto", "nccl", "host", NULL};
 
+static const char *const run_device_steps_names[] = {"auto", NULL};
+
 const co_key co_run_device_keys[] = {
     {"name", CO_KEY_CHOICE, offsetof(co_run_device, name), "cpu", 0, 0, run_device_names,
      "cpu, cuda for NVIDIA's GPUs, or auto: GPUs if each rank of the machine has one"},
@@ -37,6 +39,10 @@ const co_key co_run_device_keys[] = {
      "products of fp32 on the GPU's tensor cores, which use 10 bits of a factor's mantissa"},
     {"graphs", CO_KEY_BOOL, offsetof(co_run_device, graphs), "true", 0, 0, NULL,
      "a step as one CUDA graph for each size of batch; false: kernel after kernel"},
+    {"steps_per_launch", CO_KEY_INT, offsetof(co_run_device, steps_per_launch), "auto", 1,
+     CO_RUN_DEVICE_STEPS, run_device_steps_names,
+     "steps in one CUDA graph, where the samples are in the GPU's memory; auto: several for small "
+     "networks"},
     {"exchange", CO_KEY_CHOICE, offsetof(co_run_device, exchange), "auto", 0, 0, run_exchange_names,
      "nccl: between GPUs, each of one rank; host: through the host's memory; auto: nccl if it is "
      "there"},
@@ -66,6 +72,8 @@ co_status co_run_device_read(co_run_device *out, const co_value *value, co_arena
         return co_value_fail(value, "device: tf32 is of GPUs");
     if (out->data_mib >= 0 && out->name == CO_RUN_DEVICE_CPU)
         return co_value_fail(value, "device: data_mib is of GPUs");
+    if (out->steps_per_launch > 0 && out->name == CO_RUN_DEVICE_CPU)
+        return co_value_fail(value, "device: steps_per_launch is of GPUs");
     if (out->ranks_per_gpu > 1 && out->name == CO_RUN_DEVICE_CPU)
         return co_value_fail(value, "device: ranks_per_gpu is of GPUs");
     return CO_OK;

@@ -15,8 +15,9 @@ typedef struct co_run_device {
     int64_t index; /* of the GPU; -1: by the rank's place among those of its machine */
     int64_t ranks_per_gpu;
     bool tf32, graphs;
-    int64_t data_mib; /* of samples in the GPU's memory; -1: by what is free */
-    int exchange;     /* how ranks exchange what is on GPUs */
+    int64_t data_mib;         /* of samples in the GPU's memory; -1: by what is free */
+    int64_t steps_per_launch; /* 0: auto */
+    int exchange;             /* how ranks exchange what is on GPUs */
 } co_run_device;
 
 typedef enum co_run_device_name {
@@ -24,6 +25,9 @@ typedef enum co_run_device_name {
     CO_RUN_DEVICE_AUTO,
     CO_RUN_DEVICE_CUDA
 } co_run_device_name;
+
+/* Most steps in a launch. */
+#define CO_RUN_DEVICE_STEPS 16
 
 extern const co_key co_run_device_keys[];
 

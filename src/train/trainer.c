@@ -256,6 +256,7 @@ static void trainer_note_stop(trainer *t)
 static co_status trainer_run(trainer *t)
 {
     t->begun_ns = co_clock_ns();
+    t->until = t->info.total_steps;
     /* A state may be of the last step of an epoch that has not been evaluated yet. */
     while (t->stop_reason == CO_STOP_NONE && (t->step < t->info.total_steps || t->epoch_step > 0)) {
         CO_TRY(trainer_epoch(t));

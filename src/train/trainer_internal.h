@@ -18,26 +18,29 @@
 #include "train/stragglers.h"
 #include "train/trainer.h"
 
-#define TRAINER_IN_FLIGHT                                                                          \
-    2 /* steps that a device has been given and the host has not looked at                         \
-       */
+/* Most steps in a launch. A device has been given at most two launches that the host has not looked
+   at; each has half of the places for batches and results. */
+#define TRAINER_HALVES   2
+#define TRAINER_TOGETHER (CO_MODEL_LATE_STEPS / TRAINER_HALVES)
 
 /* A step, until its results are taken. */
 typedef struct trainer_given {
-    co_batch batch;       /* its numbers: what it points to may be another batch's by then */
-    bool meet;            /* ranks synchronize in it */
-    co_result seen, own;  /* of this rank; `seen` with shards of all ranks */
-    uint64_t read_ns;     /* when the wait for its batch began, */
-    uint64_t start_ns;    /* and ended */
-    co_values_late found; /* what its device has found */
+    co_batch batch;      /* its numbers: what it points to may be another batch's by then */
+    bool meet;           /* ranks synchronize in it */
+    co_result seen, own; /* of this rank; `seen` with shards of all ranks */
+    uint64_t read_ns;    /* when the wait for its batch began, */
+    uint64_t start_ns;   /* and ended */
+    int place;           /* of its batch and results on a device */
+    int last;            /* that of the last step of its launch */
+    int together;        /* with the first step of a launch: its steps; else 0 */
 } trainer_given;
 
-#define TRAINER_SIZES 4 /* of batches, whose work is kept */
+#define TRAINER_SIZES 4 /* of batches and launches, whose work is kept */
 
-/* The work of a step with batches of one size. */
+/* The work of a launch with batches of one size. */
 typedef struct trainer_capture {
     bool given;                 /* once at least; else this is empty */
-    uint64_t batch;             /* tells sizes apart, on all ranks */
+    uint64_t batch;             /* tells sizes and numbers of steps apart, on all ranks */
     uint64_t moves, freezes;    /* the model's, when it was given */
     co_comm_captured *captured; /* owned; NULL: given, and not kept yet */
 } trainer_capture;
@@ -46,7 +49,9 @@ typedef struct trainer_capture {
 typedef struct trainer_replay {
     co_queue *copies; /* owned; of batches */
     co_fence *copied; /* owned */
-    trainer_capture kept[TRAINER_IN_FLIGHT * TRAINER_SIZES];
+    trainer_capture kept[TRAINER_HALVES * TRAINER_SIZES];
+    int half; /* of the next launch */
+    co_values_late found[CO_MODEL_LATE_STEPS];
 } trainer_replay;
 
 typedef struct trainer {
@@ -67,8 +72,12 @@ typedef struct trainer {
     co_sink *sink[CO_MAX_SINKS]; /* owned; only rank 0 has sinks */
     /* Steps whose results have been read; `given`: all that have been started. */
     uint64_t epoch, step, epoch_step, epoch_samples, samples, given;
-    trainer_given in_flight[TRAINER_IN_FLIGHT]; /* steps from `step` to `given` */
+    uint64_t until;    /* steps that will be made, as far as that is known; 0: it is not */
+    uint64_t together; /* steps of a launch, where so many can be; else 1 */
+    trainer_given in_flight[CO_MODEL_LATE_STEPS]; /* steps from `step` to `given` */
+    trainer_given *now;                           /* the one whose work is done, or queued */
     trainer_replay replay;
+    double each_seconds;   /* of the steps of the launch whose results were last read */
     uint64_t taken_ns;     /* when results were last read */
     co_profiler *profiler; /* owned; NULL: no profiling */
     co_roof roof;          /* of this rank; set with a profiler */
@@ -162,11 +171,20 @@ co_status trainer_open_replay(trainer *t);
 /* Once the device has done all steps: the captures, before the communicator is closed; the rest. */
 void trainer_drop_captures(trainer *t);
 void trainer_close_replay(trainer *t);
-/* Copy the batch of the next step to the device; what is queued for the step afterwards waits for
-   it. */
-co_status trainer_stage(trainer *t, const co_batch *batch);
-/* Queue what `work` queues for the next step, with this batch. */
-co_status trainer_give_work(trainer *t, const co_batch *batch, co_status (*work)(void *trainer));
+/* Copy a batch to its place on the device; what is queued afterwards waits for it. */
+co_status trainer_stage(trainer *t, const trainer_given *given);
+/* Whether the work of all steps with batches of one size is the same, and the device can keep it;
+   on all ranks, or on none. */
+bool trainer_can_replay(const trainer *t);
+/* A number for the work of `n` steps from this one of an epoch on. */
+uint64_t trainer_work_number(const trainer *t, uint64_t epoch_step, uint64_t n);
+/* How the next `n` steps are given, which have one number for their batches. Collective. */
+co_status trainer_agree(co_comm_give *give, trainer_capture **kept, trainer *t, uint64_t n);
+/* Capture their work, unless it is, and replay it. */
+co_status trainer_replay_work(trainer *t, trainer_capture *kept, co_comm_give give, uint64_t n,
+                              co_status (*work)(void *trainer));
+/* Their work has been given as it is: it can be captured the next time. */
+void trainer_note_given(const trainer *t, trainer_capture *kept);
 /* Micro-batches of this rank in a step, of all of its shards. */
 uint64_t trainer_parts(const trainer *t);
 /* One of them. */
@@ -179,6 +197,14 @@ co_status trainer_profile_open(trainer *t);
 co_status trainer_profile_write(trainer *t);
 /* Call once no loader reads and no plan runs. */
 void trainer_profile_close(trainer *t);
+
+/* --- trainer_together.c --- */
+/* Set t->together; once training can begin. Collective. */
+co_status trainer_choose_together(trainer *t);
+/* Steps of the next launch, the same on all ranks. */
+uint64_t trainer_next_together(const trainer *t);
+/* Queue several steps, whose batches have been staged; but for what follows the last one's work. */
+co_status trainer_give_together(trainer *t, uint64_t n);
 
 /* --- trainer_state.c --- */
 /* Position of the run, for requests from outside. */
@@ -196,7 +222,12 @@ co_status trainer_open_requests(trainer *t);
 /* Buffers for the results of steps on a device. Close waits for the device. */
 co_status trainer_open_late(trainer *t);
 void trainer_close_late(trainer *t);
+/* Give the next steps, of a launch, and take the results of all before them. */
 co_status trainer_step(trainer *t);
+/* Begin step `step`, and do or queue its work as it is. */
+co_status trainer_give_plainly(trainer *t, trainer_given *given, uint64_t step);
+/* The work alone, of t->now. */
+co_status trainer_work(void *trainer);
 /* Takes the results of all steps, and reports them. Before anything is saved, exported, called best
    or final, or seen by others. Collective. */
 co_status trainer_settle(trainer *t);
@@ -213,6 +244,11 @@ co_status trainer_finish(trainer *t);
 co_status trainer_save(trainer *t);
 /* Advance to the start of the next epoch. */
 void trainer_next_epoch(trainer *t);
+/* --- bench.c --- */
+/* Add the operations of a sample in a plan; and the least time for them, if `roof` knows it, else
+   `seconds` may be NULL. */
+void trainer_add_work(double *flops, double *seconds, const co_plan *plan, const co_roof *roof);
+
 /* --- trainer_end.c --- */
 /* Set and report t->stop_reason if the run should stop; `last`: the end of an epoch. */
 void trainer_check_stop(trainer *t, const co_event *last);

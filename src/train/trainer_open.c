@@ -194,9 +194,10 @@ co_status trainer_open(trainer *t)
     options.total_steps = t->info.total_steps;
     options.batch = t->info.batch;
     CO_TRY(co_distributed_create_from(&t->distributed, &values, &options));
-    CO_TRY(trainer_open_late(t));
     CO_TRY(co_overflow_open(&t->overflow, t->distributed, t->job->model->store));
     CO_TRY(co_shards_open(&t->shards, t->train.tree, t->comm, t->job->model->store));
+    CO_TRY(trainer_choose_together(t));
+    CO_TRY(trainer_open_late(t));
     CO_TRY(co_measures_open(&t->measures, &t->job->spec.metrics, t->comm, t->train.tree));
     if (spec->ema)
         CO_TRY(co_ema_create(&t->ema, &spec->ema_options, t->job->model->store));

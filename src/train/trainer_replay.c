@@ -2,9 +2,9 @@
  * trainer_replay.c - steps on a device: their batches are copied there on a queue of their own, and
  * their work, if it is the same in each, is captured once for each size of batch and replayed.
  *
- * A step uses one of TRAINER_IN_FLIGHT places for its batch and its results, so there is a capture
- * for each of them. The first step of a size is given as it is: what the device makes when it is
- * first used cannot be part of a capture.
+ * A launch of one or more steps has one half of the places for batches and results, so there is a
+ * capture for each of the two. The first time it is given as it is: what the device makes when it
+ * is first used cannot be part of a capture.
  */
 #include <cohort/data.h>
 #include <cohort/ext/comm.h>
@@ -31,7 +31,7 @@ static void replay_drop(trainer_capture *c)
 
 void trainer_drop_captures(trainer *t)
 {
-    for (int i = 0; i < TRAINER_IN_FLIGHT * TRAINER_SIZES; i++)
+    for (int i = 0; i < TRAINER_HALVES * TRAINER_SIZES; i++)
         replay_drop(&t->replay.kept[i]);
 }
 
@@ -41,24 +41,24 @@ void trainer_close_replay(trainer *t)
     co_queue_destroy(t->replay.copies);
 }
 
-co_status trainer_stage(trainer *t, const co_batch *batch)
+co_status trainer_stage(trainer *t, const trainer_given *given)
 {
     const uint64_t parts = trainer_parts(t);
-    const int place = (int)(t->given % TRAINER_IN_FLIGHT);
 
     for (uint64_t k = 0; k < parts; k++) {
-        const co_batch slice = trainer_part(t, batch, k);
+        const co_batch slice = trainer_part(t, &given->batch, k);
 
-        CO_TRY(co_model_stage(t->job->model, &slice, t->train.images, t->replay.copies, place, k));
+        CO_TRY(co_model_stage(t->job->model, &slice, t->train.images, t->replay.copies,
+                              given->place, k));
     }
+    if (given->place != given->last)
+        return CO_OK;
     CO_TRY(co_fence_record(t->replay.copied, t->replay.copies));
     return co_queue_follow(t->job->model->store->queue, t->replay.copied);
 }
 
-/* Whether the work of all steps with batches of one size is the same, and the device can keep it;
-   on all ranks, or on none. Ranks that exchange through the host wait for each other there; a
-   profile is of single layers. */
-static bool replay_is_possible(const trainer *t)
+/* Ranks that exchange through the host wait for each other there; a profile is of single layers. */
+bool trainer_can_replay(const trainer *t)
 {
     const co_device *device = t->job->model->store->device;
 
@@ -67,17 +67,18 @@ static bool replay_is_possible(const trainer *t)
 }
 
 /* The same for batches that all ranks, or shards, divide in the same way. */
-static uint64_t replay_batch(const trainer *t, const co_batch *batch)
+uint64_t trainer_work_number(const trainer *t, uint64_t epoch_step, uint64_t n)
 {
     const int parts = t->shards.tree ? t->shards.tree->leaves : co_comm_size(t->comm);
-    uint64_t hash = co_hash(CO_HASH, &batch->global, sizeof(batch->global));
+    const uint64_t global = co_sampler_global(t->train.sampler, epoch_step);
+    uint64_t hash = co_hash(CO_HASH, &global, sizeof(global));
 
     for (int p = 0; p < parts; p++) {
-        const uint64_t local = co_sampler_local(t->train.sampler, batch->step, p);
+        const uint64_t local = co_sampler_local(t->train.sampler, epoch_step, p);
 
         hash = co_hash(hash, &local, sizeof(local));
     }
-    return hash;
+    return n == 1 ? hash : co_hash(hash, &n, sizeof(n));
 }
 
 static bool replay_is_current(const trainer_capture *c, const co_model *model)
@@ -86,54 +87,57 @@ static bool replay_is_current(const trainer_capture *c, const co_model *model)
            (!c->captured || co_comm_captured_is_current(c->captured));
 }
 
-/* The capture for such batches at the step's place; where there are more than room, in place of
-   another. */
-static trainer_capture *replay_find(trainer *t, uint64_t batch)
+/* The capture with this number at the places of the launch; where there are more than room, in
+   place of another, which is dropped. */
+static trainer_capture *replay_find(trainer *t, uint64_t number)
 {
-    trainer_capture *kept = &t->replay.kept[t->given % TRAINER_IN_FLIGHT * TRAINER_SIZES];
+    trainer_capture *kept = &t->replay.kept[t->replay.half * TRAINER_SIZES], *other;
 
     for (int i = 0; i < TRAINER_SIZES; i++)
-        if (!kept[i].given || kept[i].batch == batch)
+        if (!kept[i].given || kept[i].batch == number)
             return &kept[i];
-    return &kept[batch % TRAINER_SIZES];
+    other = &kept[number % TRAINER_SIZES];
+    replay_drop(other);
+    return other;
 }
 
-/* The work as it is, which a later step can capture: on this rank, now or before. */
-static co_status replay_give_plainly(trainer *t, trainer_capture *c, uint64_t batch,
-                                     co_status (*work)(void *trainer))
+co_status trainer_agree(co_comm_give *give, trainer_capture **kept, trainer *t, uint64_t n)
 {
-    const co_model *model = t->job->model;
+    const co_batch *first = &t->in_flight[t->given % CO_MODEL_LATE_STEPS].batch;
+    const uint64_t number = trainer_work_number(t, first->step, n);
+    trainer_capture *c = replay_find(t, number);
 
-    replay_drop(c);
-    CO_TRY(work(t));
-    *c = (trainer_capture){
-        .given = true, .batch = batch, .moves = model->moves, .freezes = model->freezes};
+    *give = CO_GIVE_PLAINLY;
+    if (c->given && replay_is_current(c, t->job->model))
+        *give = c->captured ? CO_GIVE_REPLAY : CO_GIVE_CAPTURE;
+    CO_TRY(co_comm_agree(give, t->comm, t->given + 1, number,
+                         *give == CO_GIVE_REPLAY ? c->captured : NULL));
+    if (*give == CO_GIVE_PLAINLY)
+        replay_drop(c);
+    c->batch = number;
+    *kept = c;
     return CO_OK;
 }
 
-co_status trainer_give_work(trainer *t, const co_batch *batch, co_status (*work)(void *trainer))
+void trainer_note_given(const trainer *t, trainer_capture *kept)
+{
+    kept->given = true;
+    kept->moves = t->job->model->moves;
+    kept->freezes = t->job->model->freezes;
+}
+
+co_status trainer_replay_work(trainer *t, trainer_capture *c, co_comm_give give, uint64_t n,
+                              co_status (*work)(void *trainer))
 {
     co_queue *queue = t->job->model->store->queue;
-    co_comm_give give = CO_GIVE_PLAINLY;
-    uint64_t number;
-    trainer_capture *c;
 
-    if (!replay_is_possible(t))
-        return work(t);
-    number = replay_batch(t, batch);
-    c = replay_find(t, number);
-    if (c->given && c->batch == number && replay_is_current(c, t->job->model))
-        give = c->captured ? CO_GIVE_REPLAY : CO_GIVE_CAPTURE;
-    CO_TRY(co_comm_agree(&give, t->comm, t->given + 1, number,
-                         give == CO_GIVE_REPLAY ? c->captured : NULL));
-    if (give == CO_GIVE_PLAINLY)
-        return replay_give_plainly(t, c, number, work);
     if (give == CO_GIVE_CAPTURE) {
         co_comm_captured_destroy(c->captured);
         c->captured = NULL;
         CO_TRY(co_comm_capture(&c->captured, t->comm, queue, work, t));
     } else {
-        co_distributed_count_step(t->distributed);
+        for (uint64_t i = 0; i < n; i++)
+            co_distributed_count_step(t->distributed);
     }
     return co_comm_replay(c->captured, queue);
 }

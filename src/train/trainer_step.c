@@ -1,10 +1,10 @@
 /*
  * trainer_step.c - one step of a rank, in two halves: queueing its work and reading its results.
  *
- * On the host the second half follows the first at once. On a device the next step is queued before
- * the results of this one are read, so that the device does not wait for the host. All
- * results are read first (trainer_settle) before a state is saved, an epoch ends, the run stops or
- * the model is shown.
+ * On the host the second half follows the first at once. On a device the next step, or the next few
+ * of a launch, is queued before the results of those before are read, so that the device does not
+ * wait for the host. All results are read first (trainer_settle) before a state is saved, an epoch
+ * ends, the run stops or the model is shown.
  */
 #include <math.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "step/distributed.h"
 #include "train/trainer_internal.h"
 
-_Static_assert(TRAINER_IN_FLIGHT <= CO_MODEL_LATE_STEPS, "the model has room for their figures");
+_Static_assert(CO_MODEL_LATE_STEPS <= CO_VALUES_KEPT, "the store has room for their values");
 
 co_status trainer_diverged(const trainer *t, const char *what)
 {
@@ -35,13 +35,13 @@ static bool step_is_late(const trainer *t)
 
 static trainer_given *step_of(trainer *t, uint64_t step)
 {
-    return &t->in_flight[step % TRAINER_IN_FLIGHT];
+    return &t->in_flight[step % CO_MODEL_LATE_STEPS];
 }
 
 co_status trainer_open_late(trainer *t)
 {
-    for (int i = 0; i < TRAINER_IN_FLIGHT; i++)
-        CO_TRY(co_values_late_open(&t->in_flight[i].found, t->job->model->store));
+    for (uint64_t i = 0; i < TRAINER_HALVES * t->together; i++)
+        CO_TRY(co_values_late_open(&t->replay.found[i], t->job->model->store));
     return CO_OK;
 }
 
@@ -50,8 +50,8 @@ void trainer_close_late(trainer *t)
     const co_store *store = t->job->model->store;
 
     (void)co_store_wait(store, co_comm_timeout(t->comm));
-    for (int i = 0; i < TRAINER_IN_FLIGHT; i++)
-        co_values_late_close(&t->in_flight[i].found, store);
+    for (uint64_t i = 0; i < TRAINER_HALVES * t->together; i++)
+        co_values_late_close(&t->replay.found[i], store);
 }
 
 /* Micro-batch `k` of a rank's part of a batch, or of its shard. */
@@ -114,8 +114,7 @@ static co_status step_forward(co_result *seen, trainer *t, const co_batch *slice
     co_result result;
 
     if (step_is_late(t))
-        return co_model_forward_late(t->job->model, slice, (int)(t->given % TRAINER_IN_FLIGHT),
-                                     part);
+        return co_model_forward_late(t->job->model, slice, t->now->place, part);
     CO_TRY(co_distributed_announce(t->distributed, slice));
     CO_TRY(co_model_forward(&result, t->job->model, slice));
     return step_count(seen, t, &result, t->shards.first + i);
@@ -135,7 +134,7 @@ static co_status step_compute(co_result *seen, trainer *t, const co_batch *batch
         if (last && t->shards.tree)
             CO_TRY(co_shards_forward_done(&t->shards, seen, step_share(batch), !more));
         if (last && !more && !step_is_late(t))
-            CO_TRY(co_recent_post(&t->recent, t->given + 1, step_of(t, t->given)->meet,
+            CO_TRY(co_recent_post(&t->recent, t->given + 1, t->now->meet,
                                   t->shards.tree ? NULL : seen));
         CO_TRY(co_distributed_backward(t->distributed, &slice, more || !last));
     }
@@ -159,9 +158,9 @@ static co_status step_compute_shards(co_result *seen, trainer *t, const co_batch
     return CO_OK;
 }
 
-static co_status step_read_batch(trainer_given *g, trainer *t)
+static co_status step_read_batch(trainer_given *g, trainer *t, uint64_t step)
 {
-    co_watch_step(t->comm, t->given + 1);
+    co_watch_step(t->comm, step + 1);
     co_watch_phase(t->comm, CO_PHASE_READING);
     g->read_ns = co_clock_ns();
     co_profiler_enter(t->profiler, CO_PROFILE_DATA);
@@ -190,10 +189,10 @@ static co_status step_update(trainer_given *g, trainer *t)
 }
 
 /* All that is the same in each step, once its batch and its values are there. */
-static co_status step_work(void *arg)
+co_status trainer_work(void *arg)
 {
     trainer *t = arg;
-    trainer_given *g = step_of(t, t->given);
+    trainer_given *g = t->now;
 
     co_overflow_keep(&t->overflow);
     if (t->shards.tree)
@@ -203,28 +202,76 @@ static co_status step_work(void *arg)
     return step_update(g, t);
 }
 
-/* Do, or queue, the work of the next step. */
-static co_status step_give(trainer *t)
+/* The batches of the next `n` steps, on a device at their places. */
+static co_status step_read(trainer *t, uint64_t n)
 {
-    const co_store *store = t->job->model->store;
-    trainer_given *g = step_of(t, t->given);
+    const int first = t->replay.half * (int)t->together, last = first + (int)n - 1;
 
-    CO_TRY(step_read_batch(g, t));
-    g->seen = (co_result){.count = 0};
+    for (uint64_t i = 0; i < n; i++) {
+        trainer_given *g = step_of(t, t->given + i);
+
+        g->place = first + (int)i;
+        g->last = last;
+        g->together = i == 0 ? (int)n : 0;
+        g->seen = (co_result){.count = 0};
+        CO_TRY(step_read_batch(g, t, t->given + i));
+        if (step_is_late(t))
+            CO_TRY(trainer_stage(t, g));
+    }
+    return CO_OK;
+}
+
+static co_status step_begin(trainer *t, trainer_given *g, uint64_t step)
+{
+    t->now = g;
     if (t->ema)
-        co_ema_begin(t->ema, store, t->given + 1);
+        co_ema_begin(t->ema, t->job->model->store, step + 1);
     CO_TRY(co_distributed_begin(t->distributed, &g->batch));
     g->meet = co_distributed_synchronizes(t->distributed);
-    if ((t->given + 1) % (uint64_t)t->job->spec.log_every == 0)
+    if ((step + 1) % (uint64_t)t->job->spec.log_every == 0)
         co_distributed_want_norm(t->distributed);
-    if (step_is_late(t))
-        CO_TRY(trainer_stage(t, &g->batch));
-    CO_TRY(trainer_give_work(t, &g->batch, step_work));
+    return CO_OK;
+}
+
+co_status trainer_give_plainly(trainer *t, trainer_given *g, uint64_t step)
+{
+    CO_TRY(step_begin(t, g, step));
+    return trainer_work(t);
+}
+
+/* Do, or queue, the work of the next step. */
+static co_status step_give_one(trainer *t)
+{
+    trainer_given *g = step_of(t, t->given);
+    co_comm_give give = CO_GIVE_PLAINLY;
+    trainer_capture *kept = NULL;
+
+    if (!trainer_can_replay(t))
+        return trainer_give_plainly(t, g, t->given);
+    CO_TRY(step_begin(t, g, t->given));
+    CO_TRY(trainer_agree(&give, &kept, t, 1));
+    if (give != CO_GIVE_PLAINLY)
+        return trainer_replay_work(t, kept, give, 1, trainer_work);
+    CO_TRY(trainer_work(t));
+    trainer_note_given(t, kept);
+    return CO_OK;
+}
+
+/* Do, or queue, the next `n` steps. */
+static co_status step_give(trainer *t, uint64_t n)
+{
+    const co_store *store = t->job->model->store;
+    uint64_t start_ns;
+
+    CO_TRY(step_read(t, n));
+    start_ns = step_of(t, t->given)->start_ns;
+    CO_TRY(n == 1 ? step_give_one(t) : trainer_give_together(t, n));
     CO_TRY(co_distributed_queue_norm(t->distributed));
     if (step_is_late(t))
-        CO_TRY(co_values_late_queue(&g->found, store));
-    t->given++;
-    t->step_ns += co_clock_ns() - g->start_ns;
+        CO_TRY(co_values_late_queue(&t->replay.found[step_of(t, t->given)->last], store));
+    t->replay.half = (t->replay.half + 1) % TRAINER_HALVES;
+    t->given += n;
+    t->step_ns += co_clock_ns() - start_ns;
     return CO_OK;
 }
 
@@ -236,13 +283,13 @@ static co_status step_take_late(trainer_given *g, trainer *t)
 
     if (!step_is_late(t))
         return CO_OK;
-    CO_TRY(co_comm_wait_fence(t->comm, g->found.done));
-    CO_TRY(co_distributed_take(t->distributed, g->found.values));
+    CO_TRY(co_comm_wait_fence(t->comm, t->replay.found[g->last].done));
+    CO_TRY(co_distributed_take(t->distributed, t->replay.found[g->place].values));
     for (uint64_t k = 0; k < all; k++) {
         const int i = (int)(k / parts);
         co_result part;
 
-        co_model_take_late(&part, t->job->model, (int)(t->step % TRAINER_IN_FLIGHT), k);
+        co_model_take_late(&part, t->job->model, g->place, k);
         CO_TRY(step_count(&shard[i], t, &part, t->shards.first + i));
     }
     for (uint64_t i = 0; i < all / parts; i++)
@@ -317,11 +364,11 @@ static co_status step_take_until(trainer *t, uint64_t left)
 
 co_status trainer_step(trainer *t)
 {
-    const uint64_t waited_ns = co_watch_waited_ns(t->comm);
+    const uint64_t waited_ns = co_watch_waited_ns(t->comm), n = trainer_next_together(t);
 
-    CO_TRY(step_give(t));
+    CO_TRY(step_give(t, n));
     t->waited_ns += co_watch_waited_ns(t->comm) - waited_ns;
-    return step_take_until(t, step_is_late(t) ? TRAINER_IN_FLIGHT - 1 : 0);
+    return step_take_until(t, step_is_late(t) ? n : 0);
 }
 
 co_status trainer_settle(trainer *t)

@@ -2,7 +2,7 @@
  * test_device_capture.c - a whole step of the distributed optimizer as one line of queued work:
  * dropout, batch norm, two micro-batches, a loss scale that overflows, clipping, the update, a
  * moving average. Kept once and given again it has the bits of the step given anew each time, and
- * of the host.
+ * of the host; so have several steps that are kept and given as one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,11 +24,12 @@
 #include "step/overflow.h"
 #include "tensor/values.h"
 
-#define STEPS   100 /* after the first, for which the plan is made */
-#define BATCH   6
-#define PARTS   2
-#define PIXELS  36 /* of a sample: (1, 6, 6) */
-#define CLASSES 4
+#define STEPS    100 /* after the first, for which the plan is made */
+#define TOGETHER 4   /* steps in one launch */
+#define BATCH    6
+#define PARTS    2
+#define PIXELS   36 /* of a sample: (1, 6, 6) */
+#define CLASSES  4
 
 /* Where the host puts each step's batch: copies of it are part of the step. */
 typedef struct fields {
@@ -43,8 +44,9 @@ typedef struct training {
     co_distributed *distributed;
     co_overflow overflow;
     co_ema *ema;
-    fields *fields; /* pinned */
-    co_batch batch;
+    fields *fields; /* (TOGETHER) pinned, of steps in turn */
+    co_batch batch[TOGETHER];
+    int place; /* of the step, here and on the device */
     mock_backend backend;
 } training;
 
@@ -89,7 +91,8 @@ static void open_training(training *t, co_device *device)
         fail_msg("%s", co_error_message());
     assert_int_equal(co_overflow_open(&t->overflow, t->distributed, t->model->store), CO_OK);
     assert_int_equal(co_ema_create(&t->ema, &ema, t->model->store), CO_OK);
-    assert_int_equal(co_device_alloc(&memory, device, sizeof(fields), CO_MEMORY_PINNED), CO_OK);
+    assert_int_equal(co_device_alloc(&memory, device, TOGETHER * sizeof(fields), CO_MEMORY_PINNED),
+                     CO_OK);
     t->fields = memory;
 }
 
@@ -108,37 +111,47 @@ static void close_training(training *t)
 
 static co_batch part_of(const training *t, uint64_t k)
 {
-    return co_batch_slice(&t->batch, k * BATCH / PARTS, BATCH / PARTS);
+    return co_batch_slice(&t->batch[t->place], k * BATCH / PARTS, BATCH / PARTS);
+}
+
+/* The batch of a step, at the host's and the device's place for it. */
+static void bring_batch(training *t, uint32_t step, int place)
+{
+    const co_rng rng = {.seed = step, .stream = CO_RNG_TEST};
+    fields *f = &t->fields[place];
+
+    co_rng_normal(f->input, &rng, 0, BATCH * PIXELS);
+    if (step % 40 == 15)
+        f->input[7] = 1e38f; /* of which gradients in 16 bits overflow */
+    for (uint32_t i = 0; i < BATCH; i++) {
+        f->label[i] = (int32_t)((step + i) % CLASSES);
+        f->sample[i] = BATCH * step + i;
+    }
+    t->place = place;
+    t->batch[place] = (co_batch){.epoch = step / 10,
+                                 .step = step % 10,
+                                 .count = BATCH,
+                                 .global = BATCH,
+                                 .sample = f->sample,
+                                 .field = {{CO_FIELD_INPUT, CO_F32, {3, {1, 6, 6}}, f->input},
+                                           {CO_FIELD_LABEL, CO_I32, {0}, f->label}}};
+    for (uint64_t k = 0; k < PARTS && t->model->store->ring; k++) {
+        const co_batch part = part_of(t, k);
+
+        assert_int_equal(co_model_stage(t->model, &part, NULL, t->model->store->queue, place, k),
+                         CO_OK);
+    }
 }
 
 /* What differs from step to step: the batch, and what is decided before the work is queued. */
-static void begin(training *t, uint32_t step)
+static void begin(training *t, uint32_t step, int place)
 {
-    const co_rng rng = {.seed = step, .stream = CO_RNG_TEST};
     co_store *store = t->model->store;
 
     assert_int_equal(co_queue_wait(store->queue, CO_DEVICE_WAIT_MS), CO_OK);
-    co_rng_normal(t->fields->input, &rng, 0, BATCH * PIXELS);
-    if (step % 40 == 15)
-        t->fields->input[7] = 1e38f; /* of which gradients in 16 bits overflow */
-    for (uint32_t i = 0; i < BATCH; i++) {
-        t->fields->label[i] = (int32_t)((step + i) % CLASSES);
-        t->fields->sample[i] = BATCH * step + i;
-    }
-    t->batch = (co_batch){.epoch = step / 10,
-                          .step = step % 10,
-                          .count = BATCH,
-                          .global = BATCH,
-                          .sample = t->fields->sample,
-                          .field = {{CO_FIELD_INPUT, CO_F32, {3, {1, 6, 6}}, t->fields->input},
-                                    {CO_FIELD_LABEL, CO_I32, {0}, t->fields->label}}};
+    bring_batch(t, step, place);
     co_ema_begin(t->ema, store, step + 1);
-    assert_int_equal(co_distributed_begin(t->distributed, &t->batch), CO_OK);
-    for (uint64_t k = 0; k < PARTS && store->ring; k++) {
-        const co_batch part = part_of(t, k);
-
-        assert_int_equal(co_model_stage(t->model, &part, NULL, store->queue, 0, k), CO_OK);
-    }
+    assert_int_equal(co_distributed_begin(t->distributed, &t->batch[place]), CO_OK);
 }
 
 /* The same in every step. */
@@ -152,7 +165,7 @@ static co_status work(void *arg)
         const co_batch part = part_of(t, k);
 
         if (t->model->store->ring) {
-            CO_TRY(co_model_forward_late(t->model, &part, 0, k));
+            CO_TRY(co_model_forward_late(t->model, &part, t->place, k));
         } else {
             CO_TRY(co_model_forward(&result, t->model, &part));
             (void)co_overflow_forgive(&t->overflow, &result);
@@ -214,7 +227,7 @@ static void train_plainly(outcome *out, co_device *device)
 
     open_training(&t, device);
     for (uint32_t step = 0; step <= STEPS; step++) {
-        begin(&t, step);
+        begin(&t, step, 0);
         if (device)
             (void)mock_trace(device);
         assert_int_equal(work(&t), CO_OK);
@@ -234,7 +247,7 @@ static void train_by_replays(outcome *out, co_device *device)
 
     open_training(&t, device);
     for (uint32_t step = 0; step <= STEPS; step++) {
-        begin(&t, step);
+        begin(&t, step, 0);
         if (step == 0)
             assert_int_equal(work(&t), CO_OK);
         else if (step == 1) /* counts as the step whose work it does not do */
@@ -249,9 +262,55 @@ static void train_by_replays(outcome *out, co_device *device)
     close_training(&t);
 }
 
+/* The work of TOGETHER steps, each with the values that were kept for it. */
+static co_status work_together(void *arg)
+{
+    training *t = arg;
+
+    CO_TRY(co_values_bring(t->model->store, 0, TOGETHER));
+    for (t->place = 0; t->place < TOGETHER; t->place++) {
+        CO_TRY(co_distributed_use(t->distributed, t->place));
+        CO_TRY(work(t));
+    }
+    return CO_OK;
+}
+
+/* The first TOGETHER + 1 steps as they are, so that each place has its memory. */
+static void train_together(outcome *out, co_device *device)
+{
+    co_capture *capture = NULL;
+    uint32_t step = 0;
+    training t;
+
+    open_training(&t, device);
+    for (; step <= TOGETHER; step++) {
+        begin(&t, step, (int)(step % TOGETHER));
+        assert_int_equal(work(&t), CO_OK);
+    }
+    for (; step + TOGETHER <= STEPS + 1; step += TOGETHER) {
+        assert_int_equal(co_queue_wait(t.model->store->queue, CO_DEVICE_WAIT_MS), CO_OK);
+        for (uint32_t i = 0; i < TOGETHER; i++) {
+            bring_batch(&t, step + i, (int)i);
+            co_ema_begin(t.ema, t.model->store, step + i + 1);
+            co_distributed_foresee(t.distributed, &t.batch[i], i, (int)i);
+        }
+        if (!capture)
+            assert_int_equal(co_capture_create(&capture, t.model->store->queue, work_together, &t),
+                             CO_OK);
+        else
+            for (int i = 0; i < TOGETHER; i++)
+                co_distributed_count_step(t.distributed);
+        assert_int_equal(co_capture_replay(capture, t.model->store->queue), CO_OK);
+    }
+    assert_int_equal(step, STEPS + 1);
+    take(out, &t);
+    co_capture_destroy(capture);
+    close_training(&t);
+}
+
 static void step_captured_and_replayed_100_times_has_bits_of_100_steps(void **state)
 {
-    outcome host, plain, replayed;
+    outcome host, plain, replayed, together;
     co_device *device = NULL;
 
     (void)state;
@@ -262,11 +321,14 @@ static void step_captured_and_replayed_100_times_has_bits_of_100_steps(void **st
     assert_true(host.values.update > STEPS / 2);
     train_plainly(&plain, device);
     train_by_replays(&replayed, device);
+    train_together(&together, device);
     check_outcome(&plain, &host);
     check_outcome(&replayed, &host);
+    check_outcome(&together, &host);
     free_outcome(&host);
     free_outcome(&plain);
     free_outcome(&replayed);
+    free_outcome(&together);
     mock_close(device);
 }
 
