@@ -225,6 +225,8 @@ static uint64_t comm_contribution(const co_comm *comm, const co_coll_args *args)
 
     if (args->coll == CO_COLL_BCAST)
         blocks = args->peer == comm->rank;
+    if (args->coll == CO_COLL_REDUCE && args->peer == comm->rank)
+        blocks = 0;
     if (comm->size == 1 || args->coll == CO_COLL_SPLIT)
         return 0;
     if (args->coll == CO_COLL_TREE)

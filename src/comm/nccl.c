@@ -152,6 +152,7 @@ static co_status nccl_give_plain(co_comm *comm, const co_coll_args *args)
 {
     static const cuda_nccl_kind kinds[CO_COLL_COUNT] = {[CO_COLL_BCAST] = CUDA_NCCL_BROADCAST,
                                                         [CO_COLL_ALLREDUCE] = CUDA_NCCL_ALLREDUCE,
+                                                        [CO_COLL_REDUCE] = CUDA_NCCL_REDUCE,
                                                         [CO_COLL_REDUCE_SCATTER] =
                                                             CUDA_NCCL_REDUCE_SCATTER,
                                                         [CO_COLL_ALLGATHER] = CUDA_NCCL_ALLGATHER};
@@ -176,7 +177,8 @@ bool co_nccl_takes(const co_comm *comm, const co_coll_args *args)
     if (args->coll == CO_COLL_TREE)
         return args->dtype == CO_F32;
     return args->coll == CO_COLL_BCAST || args->coll == CO_COLL_ALLREDUCE ||
-           args->coll == CO_COLL_REDUCE_SCATTER || args->coll == CO_COLL_ALLGATHER;
+           args->coll == CO_COLL_REDUCE || args->coll == CO_COLL_REDUCE_SCATTER ||
+           args->coll == CO_COLL_ALLGATHER;
 }
 
 co_status co_nccl_check_captured(const co_comm *comm, const co_coll_args *args)

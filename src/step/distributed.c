@@ -130,6 +130,7 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
         d->strategy->draw_weights = options->model->given ? NULL : distributed_draw_weights;
         d->strategy->owner = options->model;
         d->strategy->whole_tensors = co_optim_ops(d->optim)->per_tensor;
+        d->strategy->whole_norm = options->clip_norm > 0;
         st = distributed_set_segments(d);
     }
     if (st == CO_OK)

@@ -97,7 +97,7 @@ bool co_distributed_part(size_t *begin, size_t *end, const co_distributed *d, in
 
 bool co_distributed_sums_slices(const co_distributed *d)
 {
-    return d->strategy->sliced != NULL;
+    return d->strategy->sliced != NULL || d->strategy->own_sums;
 }
 
 co_comm *co_distributed_sharers(const co_distributed *d)

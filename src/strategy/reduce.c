@@ -30,20 +30,44 @@ static size_t reduce_full(const co_reducer *reducer, double mib)
     return (full + unit - 1) / unit * unit;
 }
 
+/* The end of the bucket from `begin` on; in the part of *owner, which is that before it or a later
+   one. */
+static size_t reduce_end(int *owner, const co_reducer *reducer, size_t begin, size_t full)
+{
+    const int ranks = co_comm_size(reducer->comm);
+    const size_t end = co_bucket_end(begin, reducer->n, full);
+    size_t part;
+
+    if (!reducer->divided)
+        return end;
+    while ((part = co_store_slice(reducer->n, *owner + 1, ranks)) <= begin)
+        ++*owner;
+    return end < part ? end : part;
+}
+
+/* Returns the number of buckets; `bucket` NULL: that alone. */
+static size_t reduce_cut(co_reducer_bucket *bucket, const co_reducer *reducer, size_t full)
+{
+    size_t count = 0;
+    int owner = 0;
+
+    for (size_t begin = 0, end; begin < reducer->n; begin = end, count++) {
+        end = reduce_end(&owner, reducer, begin, full);
+        if (bucket)
+            bucket[count] = (co_reducer_bucket){.begin = begin, .end = end, .owner = owner};
+    }
+    return count;
+}
+
 static co_status reduce_open(co_reducer *reducer, const co_strategy *strategy, double bucket_mib)
 {
     const size_t n = reducer->n, full = reduce_full(reducer, reduce_mib(strategy, bucket_mib));
-    const size_t n_bucket = co_bucket_count(n, full);
-    size_t begin = 0;
 
-    reducer->bucket = co_calloc(n_bucket, sizeof(*reducer->bucket));
+    reducer->n_bucket = reduce_cut(NULL, reducer, full);
+    reducer->bucket = co_calloc(reducer->n_bucket, sizeof(*reducer->bucket));
     if (!reducer->bucket)
         return CO_E_NOMEM;
-    reducer->n_bucket = n_bucket;
-    for (size_t i = 0; i < n_bucket; i++) {
-        reducer->bucket[i].begin = begin;
-        reducer->bucket[i].end = begin = co_bucket_end(begin, n, full);
-    }
+    (void)reduce_cut(reducer->bucket, reducer, full);
     return reducer->tree
                ? co_tree_sum_init(&reducer->sum, reducer->tree, co_comm_rank(reducer->comm), n,
                                   strategy->store->vector, strategy->store->queue)
@@ -75,6 +99,15 @@ co_status co_reducer_init_sliced(co_reducer *reducer, const co_strategy *strateg
     return reduce_open(reducer, strategy, bucket_mib);
 }
 
+co_status co_reducer_divide(co_reducer *reducer, const co_strategy *strategy, double bucket_mib)
+{
+    co_free(reducer->bucket);
+    reducer->bucket = NULL;
+    reducer->n_bucket = 0;
+    reducer->divided = true;
+    return reduce_open(reducer, strategy, bucket_mib);
+}
+
 void co_reducer_slice(size_t *begin, size_t *end, const co_reducer *reducer, size_t i, int rank)
 {
     const co_reducer_bucket *bucket = &reducer->bucket[i];
@@ -102,6 +135,10 @@ static co_status reduce_bucket(co_reducer *reducer, co_reducer_bucket *bucket)
                          .op = reducer->op,
                          .queue = reducer->queue};
 
+    if (reducer->divided) {
+        args.coll = CO_COLL_REDUCE;
+        args.peer = bucket->owner;
+    }
     if (reducer->sliced) {
         args.coll = CO_COLL_REDUCE_SLICES;
         args.each = co_comm_slice_each(reducer->comm, args.count);

@@ -4,7 +4,8 @@
  * Every rank posts the same buckets in the same order; co_reducer_post posts those not announced,
  * so a rank without samples takes part like any other. With shards, a rank's array holds one term
  * after another, and the terms of all ranks are summed in the order of a tree. A sliced reducer
- * gives each rank the sum of its slice of each bucket alone.
+ * gives each rank the sum of its slice of each bucket alone; a divided one that of the buckets in
+ * its part of the array.
  */
 #ifndef CO_STRATEGY_REDUCE_H
 #define CO_STRATEGY_REDUCE_H
@@ -15,6 +16,7 @@
 
 typedef struct co_reducer_bucket {
     size_t begin, end;
+    int owner;                           /* the rank that gets the sum, if it is divided */
     co_request *request;                 /* owned; NULL: not posted */
     const void *part[CO_TREE_MAX_PARTS]; /* with a tree: this rank's parts */
 } co_reducer_bucket;
@@ -31,7 +33,7 @@ typedef struct co_reducer {
     size_t n_posted;           /* buckets posted in this step; of these, */
     size_t n_taken;            /* buckets that are summed and passed on */
     size_t ready;              /* [0, ready) is final */
-    bool sliced;
+    bool sliced, divided;
 } co_reducer;
 
 /* The config key for the bucket size, a double. 0 is auto: 4 MiB if all ranks share memory, 1 MiB
@@ -50,6 +52,9 @@ co_status co_reducer_init(co_reducer *reducer, const co_strategy *strategy, floa
 /* The same, sliced: on the host alone. */
 co_status co_reducer_init_sliced(co_reducer *reducer, const co_strategy *strategy, float *data,
                                  double bucket_mib, co_reduce_op op);
+/* Before its first step, and without a tree: from now on a rank has the sum in its part alone, of
+   co_store_slice. No bucket is in two parts. */
+co_status co_reducer_divide(co_reducer *reducer, const co_strategy *strategy, double bucket_mib);
 /* The slice of bucket i that is a rank's. */
 void co_reducer_slice(size_t *begin, size_t *end, const co_reducer *reducer, size_t i, int rank);
 /* Between two steps: each rank's slices of an array as long as the store to all. */

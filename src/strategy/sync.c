@@ -15,9 +15,11 @@
  * With `update: zero` all ranks of all hosts divide the update, each with weights of its own, and
  * gather the others' parts after it (ZeRO: Rajbhandari et al., arXiv:1910.02054). Of gradients each
  * gets only the sum of its part then, a slice of each bucket: the two halves of an all-reduce, one
- * before and one after the update. Compressed gradients, and those on a device, are summed for all;
- * parts are then slices of the whole store. On a device, whose memory ranks do not share, `parts`
- * is the same among the ranks of a host.
+ * before and one after the update. Compressed gradients are summed for all; parts are then slices
+ * of the whole store. On a device, whose memory ranks do not share, `parts` is the same among the
+ * ranks of a host. There parts are slices of the store, too, so that a rank's state is one block,
+ * and each bucket is summed for the rank in whose part it is; for all, where that is not enough:
+ * with shards, for the norm of the whole gradient, and if other hosts have parts of their own.
  */
 #include "comm/queued.h"
 #include "device/device.h"
@@ -118,6 +120,15 @@ static bool sync_divides(const co_strategy *strategy, const co_comm *local)
                                           strategy->store->n >= SYNC_PARTS_MIN);
 }
 
+/* Whether the sum of its part is enough for each of the ranks that divide the update. */
+static bool sync_owns(const co_strategy *strategy, const co_comm *comm)
+{
+    const sync_state *self = strategy->self;
+
+    return comm == strategy->comm && co_comm_size(comm) > 1 && !self->compress && !strategy->tree &&
+           !strategy->whole_norm && !co_device_is_host(strategy->store->device);
+}
+
 /* The ranks of `comm` divide the update, and each has weights of its own. */
 static co_status sync_start_zero(co_strategy *strategy, co_comm *comm)
 {
@@ -129,6 +140,9 @@ static co_status sync_start_zero(co_strategy *strategy, co_comm *comm)
         return co_weights_broadcast(strategy);
     }
     co_parts_divide(strategy, comm);
+    strategy->own_sums = sync_owns(strategy, comm);
+    if (strategy->own_sums)
+        CO_TRY(co_reducer_divide(&self->reducer, strategy, self->bucket_mib));
     CO_TRY(co_store_take_array(&self->slice, strategy->store, co_parts_room(strategy) + 1));
     return co_weights_broadcast(strategy);
 }

@@ -75,6 +75,9 @@ static bool real; /* the machine's own GPU */
 #define DEVICE_PATH    "LD_LIBRARY_PATH=" TEST_STANDIN
 #define DEVICE_LACKING "LD_LIBRARY_PATH=" TEST_STANDIN "/lacking:" TEST_STANDIN
 
+/* The same for an NCCL that gives no memory. */
+#define DEVICE_OLDER "LD_LIBRARY_PATH=" TEST_STANDIN "/older:" TEST_STANDIN
+
 /* With these libraries and so many GPUs; nothing is left in the user's cache. */
 static inline const program_result *device_run_with(const char *path, const char *gpus,
                                                     const char *line)

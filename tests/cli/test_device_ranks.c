@@ -41,6 +41,13 @@ static void device_ranks_exchange_by_nccl_or_through_the_host(void **state)
     program_weights(second, "one");
     program_remove("one");
     assert_string_equal(first, second);
+    r = device_run_with(DEVICE_OLDER, "STANDIN_GPUS=2",
+                        "train small.yaml -n 2 -s device=cuda --run-dir one");
+    check_used(r);
+    assert_non_null(strstr(r->err, "; ranks exchange by NCCL"));
+    program_weights(second, "one");
+    program_remove("one");
+    assert_string_equal(first, second);
     r = device_run_with(DEVICE_LACKING, "STANDIN_GPUS=2",
                         "train small.yaml -n 2 -s device=cuda -s max_steps=2 --run-dir one");
     check_used(r);
@@ -150,6 +157,38 @@ static void device_batch_statistics_over_ranks_agree_with_cpu(void **state)
     }
 }
 
+/* Each rank gets the sum of its part of the gradient, and then the weights of others' parts: the
+   bits of a sum for all, for two ranks, and the bytes, but for what divides unevenly. A limit on
+   the norm needs the whole sum, and has its bits, too. */
+static void device_update_in_parts_sends_no_more_than_a_whole(void **state)
+{
+    static const char *const more[] = {"", " -s clip.norm=0.5"};
+    static const char *const update[] = {"whole", "zero", "parts"};
+    static const char *const exchange[] = {"auto", "host"};
+    char line[256], whole[65], weights[65];
+    double bytes, all = 0;
+
+    (void)state;
+    for (int i = 0; i < 2 * 2 * 3; i++) {
+        const int how = i % 3, by = i / 3 % 2, norm = i / 6;
+
+        snprintf(line, sizeof(line),
+                 "train small.yaml -n 2 -s device.name=cuda -s device.exchange=%s "
+                 "-s strategy.update=%s%s --run-dir sums",
+                 exchange[by], update[how], more[norm]);
+        check_used(device_run("STANDIN_GPUS=2", line));
+        bytes = device_figure("sums", "bytes_sent");
+        program_weights(how == 0 ? whole : weights, "sums");
+        program_remove("sums");
+        if (how == 0)
+            all = bytes;
+        else
+            assert_string_equal(weights, whole);
+        if (how > 0 && !norm)
+            assert_true(bytes > 0.9 * all && bytes < 1.1 * all);
+    }
+}
+
 /* Through NCCL and through the host, with the same bits for two ranks; and as the CPU. */
 static void device_strategies_that_send_less_agree_with_cpu(void **state)
 {
@@ -203,6 +242,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(device_ranks_resumed_have_the_bits_of_one_run),
         cmocka_unit_test(device_shards_have_the_bits_of_any_ranks),
         cmocka_unit_test(device_batch_statistics_over_ranks_agree_with_cpu),
+        cmocka_unit_test(device_update_in_parts_sends_no_more_than_a_whole),
         cmocka_unit_test(device_strategies_that_send_less_agree_with_cpu),
         cmocka_unit_test(device_of_each_rank_over_mpi_trains_as_one),
     };

@@ -77,6 +77,11 @@ typedef struct co_strategy {
      * which sums a rank's slices alone: before_update leaves the rest of grad undefined. NULL: not
      * so. */
     const struct co_reducer *sliced;
+    /* From start on: the norm of the whole gradient is needed before the update. */
+    bool whole_norm;
+    /* Set by start where before_update leaves the sum in the rank's own part of grad alone, and the
+     * rest of it undefined; with `sliced` it is so anyway. */
+    bool own_sums;
 } co_strategy;
 
 /** What a strategy requires. */

@@ -29,6 +29,7 @@
     X(ncclGroupStart)                                                                              \
     X(ncclGroupEnd)                                                                                \
     X(ncclAllReduce)                                                                               \
+    X(ncclReduce)                                                                                  \
     X(ncclBroadcast)                                                                               \
     X(ncclAllGather)                                                                               \
     X(ncclReduceScatter)                                                                           \
@@ -243,6 +244,9 @@ static ncclResult_t nccl_give(const cuda_nccl *n, CUstream stream, const cuda_nc
     switch (o->kind) {
     case CUDA_NCCL_ALLREDUCE:
         return nccl.ncclAllReduce(o->in, o->out, o->count, type, nccl_ops[o->op], n->comm, stream);
+    case CUDA_NCCL_REDUCE:
+        return nccl.ncclReduce(o->in, o->out, o->count, type, nccl_ops[o->op], o->peer, n->comm,
+                               stream);
     case CUDA_NCCL_BROADCAST:
         return nccl.ncclBroadcast(o->out, o->out, o->count, type, o->peer, n->comm, stream);
     case CUDA_NCCL_ALLGATHER:

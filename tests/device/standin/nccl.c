@@ -76,7 +76,15 @@ static bool exchange(struct ncclComm *comm, message *all, size_t n)
 
 /* ---- operations ---- */
 
-typedef enum op_kind { SEND, RECV, ALL_REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER } op_kind;
+typedef enum op_kind {
+    SEND,
+    RECV,
+    ALL_REDUCE,
+    REDUCE,
+    BROADCAST,
+    ALL_GATHER,
+    REDUCE_SCATTER
+} op_kind;
 
 typedef struct operation {
     op_kind kind;
@@ -194,7 +202,8 @@ static void run_collective(struct ncclComm *comm, const operation *o, void *in, 
     blocks = malloc((size_t)comm->ranks * bytes);
     if (!blocks)
         abort();
-    if (trade(comm, blocks, in, bytes, o->kind == REDUCE_SCATTER, both))
+    if (trade(comm, blocks, in, bytes, o->kind == REDUCE_SCATTER, both) &&
+        (o->kind != REDUCE || o->peer == comm->rank))
         combine(out, blocks, o, comm->ranks);
     free(blocks);
 }
@@ -264,7 +273,7 @@ STANDIN_EXPORT ncclResult_t ncclGroupStart(void)
 static ncclResult_t add(ncclComm_t comm, cudaStream_t stream, const operation *o)
 {
     const bool sends = o->kind == SEND || o->kind == RECV;
-    const bool reduces = o->kind == ALL_REDUCE || o->kind == REDUCE_SCATTER;
+    const bool reduces = o->kind == ALL_REDUCE || o->kind == REDUCE || o->kind == REDUCE_SCATTER;
     const bool known = o->type == ncclFloat32 || (o->type == ncclInt32 && o->op != ncclAvg) ||
                        (o->type == ncclFloat64 && o->op == ncclSum);
 
@@ -328,6 +337,15 @@ STANDIN_EXPORT ncclResult_t ncclAllReduce(const void *in, void *out, size_t coun
                                           cudaStream_t stream)
 {
     const operation o = {ALL_REDUCE, in, out, count, type, op, 0};
+
+    return add(comm, stream, &o);
+}
+
+STANDIN_EXPORT ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type,
+                                       ncclRedOp_t op, int root, ncclComm_t comm,
+                                       cudaStream_t stream)
+{
+    const operation o = {REDUCE, in, out, count, type, op, root};
 
     return add(comm, stream, &o);
 }

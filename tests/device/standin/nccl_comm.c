@@ -1,7 +1,7 @@
 /*
  * nccl_comm.c - NCCL without GPUs: the library, communicators, which must not block, so that all
  * that needs other ranks is first under way, and buffers. Every setting that Cohort does not use is
- * refused. Found as libnccl.so.2.
+ * refused. Found as libnccl.so.2; with STANDIN_NCCL_OLDER as 2.18 is, which has no buffers.
  */
 #include "standin/nccl_comm.h"
 
@@ -16,16 +16,16 @@
 #define ABORT_WAIT 40000 /* polls until operations of an aborted communicator have ended */
 
 static _Atomic(struct ncclComm *) all_comms;
-/* The buffer that ncclMemAlloc has given, of which a process has one. */
-static _Atomic uintptr_t buffer;
-static size_t buffer_bytes;
-static _Atomic int registered;
 
 /* ---- the library, and communicators ---- */
 
 STANDIN_EXPORT ncclResult_t ncclGetVersion(int *version)
 {
+#ifdef STANDIN_NCCL_OLDER
+    *version = NCCL_VERSION(2, 18, 5);
+#else
     *version = NCCL_VERSION_CODE;
+#endif
     return ncclSuccess;
 }
 
@@ -126,6 +126,12 @@ STANDIN_EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)
 
 /* ---- buffers ---- */
 
+#ifndef STANDIN_NCCL_OLDER
+/* The buffer that ncclMemAlloc has given, of which a process has one. */
+static _Atomic uintptr_t buffer;
+static size_t buffer_bytes;
+static _Atomic int registered;
+
 /* A function of the driver beside this library. */
 static void find(void *out, const char *name)
 {
@@ -189,3 +195,4 @@ STANDIN_EXPORT int standin_registered(void)
 {
     return atomic_load(&registered);
 }
+#endif
