@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
+#include "backends/norm_epilogue.h"
 #include "core/parallel.h"
 #include "kernels/batchnorm/batchnorm.h"
 
@@ -71,25 +72,13 @@ static bool batchnorm_supports(const co_call *call, const char **why)
     return norm_find_loops(call->in[0]) != NULL;
 }
 
+_Static_assert((int)NORM_RELU_ADD == (int)CO_NORM_EPILOGUE_RELU_ADD &&
+                   (int)NORM_TAILS == (int)CO_NORM_EPILOGUE_COUNT,
+               "one number for each");
+
 static norm_tail norm_read_tail(const co_call *call)
 {
-    static const char *const tails[NORM_TAILS][CO_CALL_MAX_FUSED] = {
-        [NORM_PLAIN] = {"", ""},
-        [NORM_RELU] = {"relu", ""},
-        [NORM_ADD] = {"add", ""},
-        [NORM_ADD_RELU] = {"add", "relu"},
-        [NORM_RELU_ADD] = {"relu", "add"}};
-    int tail = 0;
-
-    for (; tail < NORM_TAILS; tail++) {
-        bool same = true;
-
-        for (int i = 0; i < CO_CALL_MAX_FUSED; i++)
-            same = same && strcmp(tails[tail][i], call->fused[i] ? call->fused[i]->name : "") == 0;
-        if (same)
-            break;
-    }
-    return (norm_tail)tail;
+    return (norm_tail)co_norm_epilogue_of(call);
 }
 
 /* The addend must have the input's layout. */

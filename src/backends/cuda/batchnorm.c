@@ -7,9 +7,8 @@
  */
 #include "kernels/cuda/batchnorm.h"
 
-#include <string.h>
-
 #include "backends/cuda/cuda.h"
+#include "backends/norm_epilogue.h"
 
 enum { WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR };
 
@@ -21,26 +20,13 @@ typedef struct batchnorm_self {
 
 /* ---- what follows in the same pass ---- */
 
-/* CUDA_EPILOGUE_COUNT: something else. */
+_Static_assert((int)CUDA_EPILOGUE_RELU_ADD == (int)CO_NORM_EPILOGUE_RELU_ADD &&
+                   (int)CUDA_EPILOGUE_COUNT == (int)CO_NORM_EPILOGUE_COUNT,
+               "one number for each");
+
 static cuda_epilogue batchnorm_epilogue(const co_call *call)
 {
-    static const char *const names[CUDA_EPILOGUE_COUNT][CO_CALL_MAX_FUSED] = {
-        [CUDA_EPILOGUE_NONE] = {"", ""},
-        [CUDA_EPILOGUE_RELU] = {"relu", ""},
-        [CUDA_EPILOGUE_ADD] = {"add", ""},
-        [CUDA_EPILOGUE_ADD_RELU] = {"add", "relu"},
-        [CUDA_EPILOGUE_RELU_ADD] = {"relu", "add"}};
-    int found = 0;
-
-    for (; found < CUDA_EPILOGUE_COUNT; found++) {
-        bool same = true;
-
-        for (int i = 0; i < CO_CALL_MAX_FUSED; i++)
-            same = same && strcmp(names[found][i], call->fused[i] ? call->fused[i]->name : "") == 0;
-        if (same)
-            break;
-    }
-    return (cuda_epilogue)found;
+    return (cuda_epilogue)co_norm_epilogue_of(call);
 }
 
 /* Elements that a thread takes. */
