@@ -7,13 +7,15 @@
 
 #include <string.h>
 
+#include "backends/backends.h"
 #include "backends/cuda/cuda.h"
 
 typedef struct convolve_self {
     const cuda_conv *product[CUDA_CONV_COUNT];
     co_dtype out[CUDA_CONV_COUNT]; /* what the library writes */
-    size_t x;                      /* bytes of a copy that is kept, before that of the filters */
-    size_t y, dy, dw;              /* bytes of copies in scratch memory */
+    bool bias;        /* the library adds it; else a kernel of our own, if there is one */
+    size_t x;         /* bytes of a copy that is kept, before that of the filters */
+    size_t y, dy, dw; /* bytes of copies in scratch memory */
 } convolve_self;
 
 static void convolve_take_dims(int64_t to[4], const co_tensor *tensor)
@@ -35,6 +37,23 @@ static cuda_conv_shape convolve_shape(const co_call *call, cuda_conv_kind kind, 
         shape.dilation[d] = a->d[d];
     }
     return shape;
+}
+
+static co_dtype convolve_bias_type(const co_call *call)
+{
+    return call->round_params & 2 ? call->in[0]->dtype : CO_F32;
+}
+
+/* With the bias as a part of it, if the library can. */
+static co_status convolve_find_with_bias(const cuda_conv **out, co_dtype *type, const char **why,
+                                         const co_call *call)
+{
+    cuda_conv_shape shape = convolve_shape(call, CUDA_CONV_FORWARD, call->in[0]->dtype);
+
+    shape.bias = true;
+    shape.bias_type = convolve_bias_type(call);
+    *type = shape.out;
+    return cuda_conv_find(out, why, call->queue->device, &shape);
 }
 
 /* What another kernel finishes, gradients of filters and sums that get a bias, is in fp32 if the
@@ -84,11 +103,18 @@ static co_status convolve_plan(co_call *call)
 {
     const co_dtype dtype = call->in[0]->dtype;
     convolve_self *self = call->self;
+    const char *why;
 
-    CO_TRY(convolve_take(call, CUDA_CONV_FORWARD));
+    self->bias = call->n_param > 1 &&
+                 convolve_find_with_bias(&self->product[CUDA_CONV_FORWARD],
+                                         &self->out[CUDA_CONV_FORWARD], &why, call) == CO_OK;
+    if (!self->bias)
+        CO_TRY(convolve_take(call, CUDA_CONV_FORWARD));
     self->x = cuda_is_last(call->in[0]) ? 0 : cuda_room(call->in[0], dtype);
     self->y = self->out[CUDA_CONV_FORWARD] == dtype ? 0 : cuda_room(call->out[0], CO_F32);
     call->workspace_bytes = self->x + cuda_room(&call->param[0], dtype);
+    if (self->bias && convolve_bias_type(call) != CO_F32)
+        call->workspace_bytes += cuda_room(&call->param[1], dtype);
     convolve_need_scratch(call, self->y + cuda_conv_workspace(self->product[CUDA_CONV_FORWARD]));
     cuda_set_last(call->out[0]);
     return CO_OK;
@@ -129,20 +155,35 @@ static void *convolve_w(const co_call *call)
     return (char *)call->workspace + ((const convolve_self *)call->self)->x;
 }
 
+/* The bias as the library reads it: rounded, after the filters, or the parameter. */
+static co_status convolve_bring_bias(void **out, const co_call *call)
+{
+    const co_dtype type = convolve_bias_type(call);
+
+    *out = call->param[1].data;
+    if (type == CO_F32)
+        return CO_OK;
+    *out = (char *)convolve_w(call) + cuda_room(&call->param[0], type);
+    return co_backend_cuda.convert(call->queue, *out, type, call->param[1].data, CO_F32,
+                                   cuda_count_of(&call->param[1]));
+}
+
 static co_status convolve_forward(co_call *call, const co_run *run)
 {
     const convolve_self *self = call->self;
-    const cuda_conv_operands operands = {.x = convolve_x(call),
-                                         .w = convolve_w(call),
-                                         .y = self->y ? call->scratch : call->out[0]->data,
-                                         .workspace = (char *)call->scratch + self->y};
+    cuda_conv_operands operands = {.x = convolve_x(call),
+                                   .w = convolve_w(call),
+                                   .y = self->y ? call->scratch : call->out[0]->data,
+                                   .workspace = (char *)call->scratch + self->y};
 
     (void)run;
     if (self->x)
         cuda_bring_last(call->queue, operands.x, call->in[0]->dtype, call->in[0]);
     cuda_bring_last(call->queue, operands.w, call->in[0]->dtype, &call->param[0]);
+    if (self->bias)
+        CO_TRY(convolve_bring_bias(&operands.bias, call));
     CO_TRY(cuda_conv_run(self->product[CUDA_CONV_FORWARD], call->queue, &operands));
-    if (call->n_param > 1)
+    if (call->n_param > 1 && !self->bias)
         cuda_add_bias(call, operands.y, self->out[CUDA_CONV_FORWARD]);
     return CO_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * convolve.c - cuDNN, opened at run time: convolutions as graphs of one operation.
+ * convolve.c - cuDNN, opened at run time: an engine for each graph, and its runs.
  *
  * What the library's documentation calls an engine is a family of kernels; of those that it
  * proposes, in the order of the time that they should take, the first is taken that is
@@ -7,12 +7,11 @@
  */
 #include "device/cuda/convolve.h"
 
-#include <cudnn_graph.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/mem.h"
-#include "device/cuda/internal.h"
+#include "device/cuda/convolve_graph.h"
 
 #define CONV_LIBRARY   "cudnn"
 #define CONV_MAJOR     9
@@ -20,45 +19,8 @@
 #define CONV_NO_ENGINE "cuDNN has no deterministic engine for it"
 #define CONV_WORKSPACE ((int64_t)256 << 20) /* of an engine, at most */
 #define CONV_ENGINES   32                   /* proposals that are looked at */
-#define CONV_OPERANDS  3                    /* x, w, y; their ids are 1, 2, 3 */
-#define CONV_OWN       8                    /* descriptors of a convolution, at most */
-
-#define CONV_FUNCTIONS(X)                                                                          \
-    X(cudnnGetVersion)                                                                             \
-    X(cudnnGetErrorString)                                                                         \
-    X(cudnnCreate)                                                                                 \
-    X(cudnnDestroy)                                                                                \
-    X(cudnnSetStream)                                                                              \
-    X(cudnnBackendCreateDescriptor)                                                                \
-    X(cudnnBackendDestroyDescriptor)                                                               \
-    X(cudnnBackendSetAttribute)                                                                    \
-    X(cudnnBackendGetAttribute)                                                                    \
-    X(cudnnBackendFinalize)                                                                        \
-    X(cudnnBackendExecute)
-
-typedef struct conv_calls {
-    CONV_FUNCTIONS(CUDA_MEMBER)
-} conv_calls;
 
 static const char *const conv_names[] = {CONV_FUNCTIONS(CUDA_NAME)};
-
-/* The library on one GPU. */
-struct cuda_dnn {
-    conv_calls call;
-    cudnnHandle_t handle;
-    cuda_conv *all; /* owned */
-};
-
-struct cuda_conv {
-    cuda_conv *next;
-    const cuda_device *device; /* borrowed */
-    cuda_conv_shape shape;
-    cudnnBackendDescriptor_t own[CONV_OWN], plan;
-    int n_own;
-    int64_t workspace;
-};
-
-typedef cudnnBackendDescriptor_t conv_desc;
 
 /* ---- the library ---- */
 
@@ -137,155 +99,6 @@ void cuda_conv_close(cuda_device *device)
     (void)dnn->call.cudnnDestroy(dnn->handle);
     co_free(dnn);
     device->dnn = NULL;
-}
-
-/* ---- descriptors ---- */
-
-typedef struct conv_attribute {
-    cudnnBackendAttributeName_t name;
-    cudnnBackendAttributeType_t type;
-    int64_t n;
-    const void *value;
-} conv_attribute;
-
-/* With the attributes (n), finalized. */
-static cudnnStatus_t conv_describe(conv_desc *out, const conv_calls *call,
-                                   cudnnBackendDescriptorType_t type,
-                                   const conv_attribute *attribute, size_t n)
-{
-    conv_desc desc = NULL;
-    cudnnStatus_t result = call->cudnnBackendCreateDescriptor(type, &desc);
-
-    for (size_t i = 0; i < n && result == CUDNN_STATUS_SUCCESS; i++)
-        result = call->cudnnBackendSetAttribute(desc, attribute[i].name, attribute[i].type,
-                                                attribute[i].n, attribute[i].value);
-    if (result == CUDNN_STATUS_SUCCESS)
-        result = call->cudnnBackendFinalize(desc);
-    if (result == CUDNN_STATUS_SUCCESS)
-        *out = desc;
-    else if (desc)
-        (void)call->cudnnBackendDestroyDescriptor(desc);
-    return result;
-}
-
-#define CONV_DESCRIBE(out, call, type, attributes)                                                 \
-    conv_describe(out, call, type, attributes, sizeof(attributes) / sizeof((attributes)[0]))
-
-/* The same for one that the convolution keeps. */
-static cudnnStatus_t conv_keep(conv_desc *out, cuda_conv *c, cudnnBackendDescriptorType_t type,
-                               const conv_attribute *attribute, size_t n)
-{
-    const cudnnStatus_t result = conv_describe(out, &c->device->dnn->call, type, attribute, n);
-
-    if (result == CUDNN_STATUS_SUCCESS)
-        c->own[c->n_own++] = *out;
-    return result;
-}
-
-#define CONV_KEEP(out, c, type, attributes)                                                        \
-    conv_keep(out, c, type, attributes, sizeof(attributes) / sizeof((attributes)[0]))
-
-static cudnnStatus_t conv_describe_tensor(conv_desc *out, cuda_conv *c, int64_t id,
-                                          const int64_t dim[4], co_dtype dtype)
-{
-    const cudnnDataType_t type = dtype == CO_BF16  ? CUDNN_DATA_BFLOAT16
-                                 : dtype == CO_F16 ? CUDNN_DATA_HALF
-                                                   : CUDNN_DATA_FLOAT;
-    const int64_t stride[] = {dim[1] * dim[2] * dim[3], 1, dim[3] * dim[1], dim[1]};
-    const int64_t align = CO_DEVICE_ALIGN;
-    const conv_attribute set[] = {{CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id},
-                                  {CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type},
-                                  {CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &align},
-                                  {CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, dim},
-                                  {CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, stride}};
-
-    return CONV_KEEP(out, c, CUDNN_BACKEND_TENSOR_DESCRIPTOR, set);
-}
-
-static cudnnStatus_t conv_describe_windows(conv_desc *out, cuda_conv *c)
-{
-    const cuda_conv_shape *s = &c->shape;
-    const cudnnDataType_t type = CUDNN_DATA_FLOAT;
-    const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-    const int64_t dims = 2;
-    const conv_attribute set[] = {
-        {CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type},
-        {CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode},
-        {CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &dims},
-        {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, s->padding},
-        {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, s->padding},
-        {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, s->stride},
-        {CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, s->dilation}};
-
-    return CONV_KEEP(out, c, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, set);
-}
-
-/* The operation of each kind, and its attributes. */
-static const struct {
-    cudnnBackendDescriptorType_t type;
-    cudnnBackendAttributeName_t x, w, y, conv, alpha, beta;
-} conv_kinds[CUDA_CONV_COUNT] = {
-    [CUDA_CONV_FORWARD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
-    [CUDA_CONV_INPUT] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
-    [CUDA_CONV_WEIGHT] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
-};
-
-static cudnnStatus_t conv_describe_operands(conv_desc out[CONV_OPERANDS], cuda_conv *c)
-{
-    const cuda_conv_shape *s = &c->shape;
-    const int64_t *const dim[] = {s->x, s->w, s->y};
-    static const cuda_conv_kind writes[] = {CUDA_CONV_INPUT, CUDA_CONV_WEIGHT, CUDA_CONV_FORWARD};
-    cudnnStatus_t result = CUDNN_STATUS_SUCCESS;
-
-    for (int i = 0; i < CONV_OPERANDS && result == CUDNN_STATUS_SUCCESS; i++)
-        result =
-            conv_describe_tensor(&out[i], c, i + 1, dim[i], s->kind == writes[i] ? s->out : s->in);
-    return result;
-}
-
-/* A graph of the one operation. */
-static cudnnStatus_t conv_describe_graph(conv_desc *out, cuda_conv *c)
-{
-    const cuda_conv_kind kind = c->shape.kind;
-    const float one = 1, zero = 0;
-    conv_desc operand[CONV_OPERANDS] = {NULL}, windows = NULL, operation = NULL;
-    const conv_attribute of_operation[] = {
-        {conv_kinds[kind].x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operand[0]},
-        {conv_kinds[kind].w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operand[1]},
-        {conv_kinds[kind].y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operand[2]},
-        {conv_kinds[kind].conv, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &windows},
-        {conv_kinds[kind].alpha, CUDNN_TYPE_FLOAT, 1, &one},
-        {conv_kinds[kind].beta, CUDNN_TYPE_FLOAT, 1, &zero}};
-    const conv_attribute of_graph[] = {
-        {CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &c->device->dnn->handle},
-        {CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation}};
-    cudnnStatus_t result = conv_describe_operands(operand, c);
-
-    if (result == CUDNN_STATUS_SUCCESS)
-        result = conv_describe_windows(&windows, c);
-    if (result == CUDNN_STATUS_SUCCESS)
-        result = CONV_KEEP(&operation, c, conv_kinds[kind].type, of_operation);
-    if (result == CUDNN_STATUS_SUCCESS)
-        result = CONV_KEEP(out, c, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, of_graph);
-    return result;
 }
 
 /* ---- choosing ---- */
@@ -384,9 +197,9 @@ static bool conv_is(const cuda_conv *c, const cuda_conv_shape *s)
 {
     const cuda_conv_shape *own = &c->shape;
 
-    return own->kind == s->kind && own->in == s->in && own->out == s->out &&
-           memcmp(own->x, s->x, sizeof(s->x)) == 0 && memcmp(own->w, s->w, sizeof(s->w)) == 0 &&
-           memcmp(own->y, s->y, sizeof(s->y)) == 0 &&
+    return own->kind == s->kind && own->in == s->in && own->out == s->out && own->bias == s->bias &&
+           own->bias_type == s->bias_type && memcmp(own->x, s->x, sizeof(s->x)) == 0 &&
+           memcmp(own->w, s->w, sizeof(s->w)) == 0 && memcmp(own->y, s->y, sizeof(s->y)) == 0 &&
            memcmp(own->stride, s->stride, sizeof(s->stride)) == 0 &&
            memcmp(own->padding, s->padding, sizeof(s->padding)) == 0 &&
            memcmp(own->dilation, s->dilation, sizeof(s->dilation)) == 0;
@@ -450,11 +263,12 @@ size_t cuda_conv_workspace(const cuda_conv *c)
 co_status cuda_conv_run(const cuda_conv *c, co_queue *queue, const cuda_conv_operands *o)
 {
     const cuda_dnn *dnn = c->device->dnn;
-    const int64_t id[CONV_OPERANDS] = {1, 2, 3};
-    void *const at[CONV_OPERANDS] = {o->x, o->w, o->y};
+    const int64_t id[CONV_BIAS] = {1, 2, 3, CONV_BIAS},
+                  n = c->shape.bias ? CONV_BIAS : CONV_OPERANDS;
+    void *const at[CONV_BIAS] = {o->x, o->w, o->y, o->bias};
     const conv_attribute set[] = {
-        {CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, CONV_OPERANDS, id},
-        {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, CONV_OPERANDS, at},
+        {CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, id},
+        {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, at},
         {CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &o->workspace}};
     conv_desc pack = NULL;
     cudnnStatus_t result;

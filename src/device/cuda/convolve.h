@@ -5,6 +5,7 @@
 #ifndef CO_DEVICE_CUDA_CONVOLVE_H
 #define CO_DEVICE_CUDA_CONVOLVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,11 +25,14 @@ typedef struct cuda_conv_shape {
     int64_t stride[2], padding[2], dilation[2];
     cuda_conv_kind kind;
     co_dtype in, out; /* of the operands; of the result: the same, or fp32 */
+    bool bias;        /* FORWARD: a number for each channel is added, and the sum rounded once */
+    co_dtype bias_type;
 } cuda_conv_shape;
 
 /* In the GPU's memory, each at a multiple of CO_DEVICE_ALIGN; the kind says which is written. */
 typedef struct cuda_conv_operands {
     void *x, *w, *y;
+    void *bias;      /* (O); NULL: none */
     void *workspace; /* cuda_conv_workspace bytes */
 } cuda_conv_operands;
 

@@ -1,7 +1,7 @@
 /*
  * cudnn.c - convolutions without a GPU, by plain loops on the stream. Descriptors have the
  * attributes that Cohort sets, each of one type and count, and every other one is refused. Found as
- * libcudnn.so.9.
+ * libcudnn.so.9. With STANDIN_UNFUSED in the environment it has no engine for two operations.
  */
 #include <cudnn_graph.h>
 #include <stdlib.h>
@@ -22,35 +22,42 @@ typedef struct rule {
     cudnnBackendDescriptorType_t of;
     cudnnBackendAttributeName_t name;
     cudnnBackendAttributeType_t type;
-    int64_t n;
+    int64_t n, least; /* values; 0: n of them */
 } rule;
 
 #define TENSOR(name, type, n)                                                                      \
     {                                                                                              \
-        CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_##name, CUDNN_TYPE_##type, n            \
+        CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_##name, CUDNN_TYPE_##type, n, 0         \
     }
 #define WINDOWS(name, type, n)                                                                     \
     {                                                                                              \
-        CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_##name, CUDNN_TYPE_##type, n  \
+        CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_##name, CUDNN_TYPE_##type, n, \
+            0                                                                                      \
     }
 #define OPERATION(kind, short, x, w, y)                                                            \
     {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                      \
-     CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_##x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},            \
+     CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_##x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 0},         \
         {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                  \
-         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_##w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},        \
+         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_##w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 0},     \
         {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                  \
-         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_##y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},        \
+         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_##y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 0},     \
         {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                  \
-         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_CONV_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1},  \
+         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_CONV_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,   \
+         0},                                                                                       \
         {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                  \
-         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_ALPHA, CUDNN_TYPE_FLOAT, 1},                   \
+         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_ALPHA, CUDNN_TYPE_FLOAT, 1, 0},                \
     {                                                                                              \
         CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                   \
-            CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_BETA, CUDNN_TYPE_FLOAT, 1                   \
+            CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_BETA, CUDNN_TYPE_FLOAT, 1, 0                \
     }
 #define OTHER(of, name, type, n)                                                                   \
     {                                                                                              \
-        CUDNN_BACKEND_##of##_DESCRIPTOR, CUDNN_ATTR_##name, CUDNN_TYPE_##type, n                   \
+        CUDNN_BACKEND_##of##_DESCRIPTOR, CUDNN_ATTR_##name, CUDNN_TYPE_##type, n, 0                \
+    }
+
+#define SEVERAL(of, name, type, n, least)                                                          \
+    {                                                                                              \
+        CUDNN_BACKEND_##of##_DESCRIPTOR, CUDNN_ATTR_##name, CUDNN_TYPE_##type, n, least            \
     }
 
 static const rule rules[] = {
@@ -59,6 +66,7 @@ static const rule rules[] = {
     TENSOR(BYTE_ALIGNMENT, INT64, 1),
     TENSOR(DIMENSIONS, INT64, 4),
     TENSOR(STRIDES, INT64, 4),
+    TENSOR(IS_VIRTUAL, BOOLEAN, 1),
     WINDOWS(COMP_TYPE, DATA_TYPE, 1),
     WINDOWS(CONV_MODE, CONVOLUTION_MODE, 1),
     WINDOWS(SPATIAL_DIMS, INT64, 1),
@@ -70,13 +78,19 @@ static const rule rules[] = {
     OPERATION(BACKWARD_DATA, BWD_DATA, DX, W, DY),
     OPERATION(BACKWARD_FILTER, BWD_FILTER, X, DW, DY),
     OTHER(OPERATIONGRAPH, OPERATIONGRAPH_HANDLE, HANDLE, 1),
-    OTHER(OPERATIONGRAPH, OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, 1),
+    SEVERAL(OPERATIONGRAPH, OPERATIONGRAPH_OPS, BACKEND_DESCRIPTOR, 2, 1),
+    OTHER(POINTWISE, POINTWISE_MODE, POINTWISE_MODE, 1),
+    OTHER(POINTWISE, POINTWISE_MATH_PREC, DATA_TYPE, 1),
+    OTHER(OPERATION_POINTWISE, OPERATION_POINTWISE_PW_DESCRIPTOR, BACKEND_DESCRIPTOR, 1),
+    OTHER(OPERATION_POINTWISE, OPERATION_POINTWISE_XDESC, BACKEND_DESCRIPTOR, 1),
+    OTHER(OPERATION_POINTWISE, OPERATION_POINTWISE_BDESC, BACKEND_DESCRIPTOR, 1),
+    OTHER(OPERATION_POINTWISE, OPERATION_POINTWISE_YDESC, BACKEND_DESCRIPTOR, 1),
     OTHER(ENGINEHEUR, ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1),
     OTHER(ENGINEHEUR, ENGINEHEUR_MODE, HEUR_MODE, 1),
     OTHER(EXECUTION_PLAN, EXECUTION_PLAN_HANDLE, HANDLE, 1),
     OTHER(EXECUTION_PLAN, EXECUTION_PLAN_ENGINE_CONFIG, BACKEND_DESCRIPTOR, 1),
-    OTHER(VARIANT_PACK, VARIANT_PACK_UNIQUE_IDS, INT64, 3),
-    OTHER(VARIANT_PACK, VARIANT_PACK_DATA_POINTERS, VOID_PTR, 3),
+    SEVERAL(VARIANT_PACK, VARIANT_PACK_UNIQUE_IDS, INT64, 4, 3),
+    SEVERAL(VARIANT_PACK, VARIANT_PACK_DATA_POINTERS, VOID_PTR, 4, 3),
     OTHER(VARIANT_PACK, VARIANT_PACK_WORKSPACE, VOID_PTR, 1),
 };
 #define RULES ((int)(sizeof(rules) / sizeof(rules[0])))
@@ -174,8 +188,11 @@ static size_t size_of(cudnnBackendAttributeType_t type)
     case CUDNN_TYPE_DATA_TYPE:
     case CUDNN_TYPE_CONVOLUTION_MODE:
     case CUDNN_TYPE_HEUR_MODE:
+    case CUDNN_TYPE_POINTWISE_MODE:
     case CUDNN_TYPE_FLOAT:
         return 4;
+    case CUDNN_TYPE_BOOLEAN:
+        return sizeof(bool);
     default:
         return 8;
     }
@@ -192,7 +209,8 @@ STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI cudnnBackendSetAttribute(cudnnBackendDe
     for (int i = 0; i < RULES && !d->finalized; at += rules[i].of == d->type, i++) {
         if (rules[i].of != d->type || rules[i].name != name)
             continue;
-        if (rules[i].type != type || rules[i].n != n)
+        if (rules[i].type != type || n > rules[i].n ||
+            n < (rules[i].least ? rules[i].least : rules[i].n))
             return CUDNN_STATUS_BAD_PARAM;
         memcpy(&d->value[at], value, (size_t)n * size_of(type));
         d->set |= 1U << at;
@@ -255,7 +273,9 @@ cudnnBackendGetAttribute(cudnnBackendDescriptor_t const desc, cudnnBackendAttrib
     if (!d->finalized)
         return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
     if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
-        for (*n = 0; *n < ENGINES && *n < wanted; (*n)++) {
+        const bool fuses = !d->value[0].other[0]->value[1].other[1] || !getenv("STANDIN_UNFUSED");
+
+        for (*n = 0; *n < ENGINES && *n < wanted && fuses; (*n)++) {
             other[*n]->graph = d->value[0].other[0];
             other[*n]->engine = (engine)*n;
             other[*n]->finalized = true;
@@ -285,8 +305,9 @@ typedef struct operand {
 } operand;
 
 typedef struct work {
-    operand t[3]; /* x, w, y */
+    operand t[4]; /* x, w, y, what is added */
     int result;   /* which of them */
+    bool bias;
     int64_t padding[2], stride[2], dilation[2];
     void *workspace;
     engine engine;
@@ -330,7 +351,7 @@ static float *read_floats(const work *w, int i, const void *from)
 }
 
 /* What element (r, s) of all filters has with one place of the result. */
-static void convolve_tap(const work *w, float *const v[3], const int64_t at[3], int64_t r,
+static void convolve_tap(const work *w, float *const v[4], const int64_t at[3], int64_t r,
                          int64_t s)
 {
     const operand *x = &w->t[0], *f = &w->t[1], *y = &w->t[2];
@@ -357,7 +378,7 @@ static void convolve_tap(const work *w, float *const v[3], const int64_t at[3], 
     }
 }
 
-static void convolve(const work *w, float *const v[3])
+static void convolve(const work *w, float *const v[4])
 {
     const operand *f = &w->t[1], *y = &w->t[2];
     int64_t at[3];
@@ -369,26 +390,37 @@ static void convolve(const work *w, float *const v[3])
                     convolve_tap(w, v, at, k / f->dim[3], k % f->dim[3]);
 }
 
+static void add_bias(const work *w, float *const v[4])
+{
+    const size_t channels = (size_t)w->t[2].dim[1];
+
+    for (size_t i = 0; w->bias && i < count_of(&w->t[2]); i++)
+        v[2][i] += v[3][i % channels];
+}
+
 static co_status run(void *what, mock_memory *memory)
 {
     const work *w = what;
     const operand *out = &w->t[w->result];
     void *to = mock_memory_reach(memory, out->at);
-    float *v[3];
+    const int n = w->bias ? 4 : 3;
+    float *v[4] = {NULL};
     bool all = true;
 
     memset(mock_memory_reach(memory, w->workspace), 0xa5, WORKSPACE);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < n; i++) {
         v[i] = read_floats(w, i, mock_memory_reach(memory, w->t[i].at));
         all = all && v[i];
     }
-    if (all)
+    if (all) {
         convolve(w, v);
+        add_bias(w, v);
+    }
     if (all && out->type == CUDNN_DATA_FLOAT)
         memcpy(to, v[w->result], count_of(out) * sizeof(float));
     else if (all)
         co_half_round(to, v[w->result], count_of(out), half_type(out));
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < n; i++)
         free(v[i]);
     return all ? CO_OK : CO_E_NOMEM;
 }
@@ -401,9 +433,27 @@ static bool take_operand(operand *out, const descriptor *tensor, const descripto
     memcpy(out->stride, stride, sizeof(out->stride));
     out->type = (cudnnDataType_t)tensor->value[1].number[0];
     out->at = pack->value[1].pointer[i];
-    return tensor->value[0].whole[0] == pack->value[0].whole[i] &&
+    return tensor->value[0].whole[0] == pack->value[0].whole[i] && !tensor->value[5].number[0] &&
            (uintptr_t)out->at % (uintptr_t)tensor->value[2].whole[0] == 0 && stride[1] == 1 &&
            stride[3] == dim[1] && stride[2] == dim[3] * dim[1] && stride[0] == dim[2] * stride[2];
+}
+
+/* A second operation: what the first leaves in floats, and nowhere in memory, plus a number for
+   each channel. *y becomes what it writes. */
+static bool take_bias(work *w, const descriptor **y, const descriptor *sum, const descriptor *pack)
+{
+    const descriptor *how = sum->value[0].other[0], *bias = sum->value[2].other[0];
+    const int64_t *dim = bias->value[3].whole, *sums = (*y)->value[3].whole;
+    const bool good = sum->type == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR && w->result == 2 &&
+                      how->value[0].number[0] == CUDNN_POINTWISE_ADD &&
+                      how->value[1].number[0] == CUDNN_DATA_FLOAT && sum->value[1].other[0] == *y &&
+                      (*y)->value[5].number[0] && (*y)->value[1].number[0] == CUDNN_DATA_FLOAT &&
+                      dim[0] == 1 && dim[1] == sums[1] && dim[2] == 1 && dim[3] == 1 &&
+                      memcmp(sums, sum->value[3].other[0]->value[3].whole, 4 * sizeof(*sums)) == 0;
+
+    *y = sum->value[3].other[0];
+    w->bias = true;
+    return take_operand(&w->t[3], bias, pack, 3) && good;
 }
 
 STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t handle,
@@ -411,7 +461,8 @@ STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t handl
                                                              cudnnBackendDescriptor_t pack)
 {
     const descriptor *p = of(plan), *v = of(pack), *operation = p->graph->value[1].other[0];
-    const descriptor *windows = operation->value[3].other[0];
+    const descriptor *windows = operation->value[3].other[0], *sum = p->graph->value[1].other[1];
+    const descriptor *tensor[3];
     work w = {.workspace = v->value[2].pointer[0], .engine = p->engine};
     bool good = p->finalized && v->finalized && w.workspace && operation->value[4].real[0] == 1 &&
                 operation->value[5].real[0] == 0 &&
@@ -424,7 +475,11 @@ STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI cudnnBackendExecute(cudnnHandle_t handl
                    ? 0
                    : 1;
     for (int i = 0; i < 3; i++)
-        good = take_operand(&w.t[i], operation->value[i].other[0], v, i) && good;
+        tensor[i] = operation->value[i].other[0];
+    if (sum)
+        good = take_bias(&w, &tensor[2], sum, v) && good;
+    for (int i = 0; i < 3; i++)
+        good = take_operand(&w.t[i], tensor[i], v, i) && good;
     memcpy(w.padding, windows->value[3].whole, sizeof(w.padding));
     memcpy(w.stride, windows->value[5].whole, sizeof(w.stride));
     memcpy(w.dilation, windows->value[6].whole, sizeof(w.dilation));
