@@ -14,6 +14,8 @@ static cuda_norm norm_layer_sizes(const co_call *call)
     return (cuda_norm){.x = call->in[0]->data,
                        .weight = call->param[0].data,
                        .bias = call->n_param > 1 ? call->param[1].data : NULL,
+                       .type = cuda_number_of(call->in[0]->dtype),
+                       .rounded = call->round_params != 0,
                        .stat = call->workspace,
                        .n = (uint32_t)(co_shape_count(&call->in[0]->shape) / size),
                        .channels = (uint32_t)size,
@@ -54,7 +56,8 @@ static co_status norm_layer_backward(co_call *call, const co_run *run)
                       .n = args.n,
                       .channels = args.channels,
                       .plane = 1,
-                      .kind = CUDA_OF_ROWS};
+                      .kind = CUDA_OF_ROWS,
+                      .type = args.type};
 
     cuda_sum_channels(call, &sums, CUDA_sums_settle_gradients, &settle, call->scratch);
     if (!call->grad_in[0])
@@ -69,10 +72,12 @@ const co_kernel co_cuda_layernorm = {.op = "layernorm",
                                      .supports = cuda_fits,
                                      .plan = norm_layer_plan,
                                      .forward = norm_layer_forward,
-                                     .backward = norm_layer_backward};
+                                     .backward = norm_layer_backward,
+                                     .half = CUDA_HALF};
 
 const co_kernel co_cuda_rmsnorm = {.op = "rmsnorm",
                                    .supports = cuda_fits,
                                    .plan = norm_layer_plan,
                                    .forward = norm_layer_forward,
-                                   .backward = norm_layer_backward};
+                                   .backward = norm_layer_backward,
+                                   .half = CUDA_HALF};

@@ -6,9 +6,12 @@
 
 /* Of rows (n, channels). */
 typedef struct cuda_norm {
-    float *out;
-    const float *x, *dy, *weight, *bias; /* bias NULL: 0 */
-    cuda_stat *stat;                     /* of rows; the mean is 0 with `rms` */
+    void *out;
+    const void *x, *dy;
+    const float *weight, *bias; /* bias NULL: 0 */
+    cuda_number type;           /* of out, x and dy */
+    bool rounded;               /* weight and bias to `type` */
+    cuda_stat *stat;            /* of rows; the mean is 0 with `rms` */
     uint32_t n, channels;
     float eps;
     bool rms;
