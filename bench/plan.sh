@@ -184,8 +184,11 @@ predict() # NETWORK PLACE: one file with all strategies
     two) ranks=2 ;;
     *) ranks=$(hosts_of "$2") ;;
     esac
-    steps=100
-    [ "$1" != resnet18 ] || steps=20
+    case $1 in # about as long as the runs are
+    mnist-net) steps=800 ;;
+    resnet9) steps=200 ;;
+    *) steps=20 ;;
+    esac
     "$cohort" plan "$work/$1.yaml" --cluster "$work/$2.yaml" --json -n $ranks --steps $steps \
         --strategies "$(keys sync), $(keys local), $(keys topk), $(keys bf16)" >"$work/$1-$2.json" ||
         fail "plan failed for $1 on $2"

@@ -74,6 +74,19 @@ static void slices_pay_their_messages_or_their_bytes(void **state)
     CLOSE(many.latency, 2 * 10e-6);
 }
 
+/* Half a megabyte to one other, there and back, is 9 messages each way. Of two ranks, each has 5.
+ */
+static void long_slices_pay_for_several_messages(void **state)
+{
+    const co_cost_link fast = {.latency = 10e-6, .bandwidth = 1e12, .overhead = 1e-6};
+    const co_levels two = {.n = 1, .factor = {2}};
+
+    (void)state;
+    CLOSE(co_cost_slices(&fast, &two, 1e6, 1).busy, 2 * 9e-6);
+    CLOSE(co_cost_slices(&fast, &two, 1e6, 2).busy, 2 * 5e-6);
+    CLOSE(co_cost_slices(&fast, &two, 120e3, 1).busy, 2 * 1e-6);
+}
+
 static void slices_on_levels_pay_each_level(void **state)
 {
     const co_cost_exchange x = cost_slices(640e3, 64, 1); /* 8 * 8 */
@@ -219,6 +232,7 @@ int main(void)
         cmocka_unit_test(halving_doubling_of_eight_has_the_bytes_of_a_ring),
         cmocka_unit_test(trees_of_1024_take_twenty_latencies),
         cmocka_unit_test(slices_pay_their_messages_or_their_bytes),
+        cmocka_unit_test(long_slices_pay_for_several_messages),
         cmocka_unit_test(slices_on_levels_pay_each_level),
         cmocka_unit_test(small_slices_are_exchanged_once),
         cmocka_unit_test(half_slices_send_half_and_two_hosts_at_once),
