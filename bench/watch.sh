@@ -1,35 +1,34 @@
 #!/bin/sh
-# watch.sh - what `cohort watch` costs a training: the rate with three viewers and without any, in blocks that
+# watch.sh - what `cohort watch` costs a training: its rate with three viewers and without any, in blocks of half a second that
 # take turns within one training, and the mean difference of neighbours with its 95% confidence interval.
 #
-# A viewer is what a browser asks for: the page, then its events as they come. They connect before
-# every second block and leave after it, out of the time that is measured: three starts of curl in each block would cost
-# more than what they wait for. Pairs begin with and without them in turn, so that a machine that gets
-# faster or slower counts for neither. Steps and seconds are those of the training's own events. The server
-# runs all the time, on the training's cores, as do the viewers. Its processor time, which is much less noisy, is printed as a
-# share of a core, with and without viewers, and so is that of evaluations, which get a core only while nobody else wants one.
+# bench/watch_blocks.c has the viewers and takes the figures: the rate by the training's own events, and from the scheduler,
+# which is much less noisy, the processor time of a step in all ranks, how long threads of ranks were ready and had no core,
+# and the processor time of the server and of its evaluations. Pairs begin with and without viewers in turn, so that a machine
+# that gets faster or slower counts for neither. The server runs all the time, on the training's cores, as do the viewers.
 #
-#   RANKS='1 2'  PAIRS=50  BLOCK=2 (seconds)  VIEWERS=3
+#   RANKS='1 2'  PAIRS=300  BLOCK=0.5 (seconds)  VIEWERS=3
 #   COHORT=build/cohort     the program
+#   BLOCKS=FILE             blocks are added to FILE-RANKS, and what is there already counts: to measure in pieces
 #
-# Needs MNIST below $COHORT_DATA (../shared/data beside the source tree), curl, and a machine with nothing else
-# to do. Prints a line for each number of ranks and appends it to bench/results/watch.json.
+# Needs MNIST below $COHORT_DATA (../shared/data beside the source tree), cc, curl, and a machine with nothing else
+# to do: three blocks for each pair. Prints a line for each number of ranks and appends it to bench/results/watch.json.
 set -eu
 cd "$(dirname "$0")/.."
 . bench/lib.sh
 COHORT=$(realpath "${COHORT:-build/cohort}")
-PAIRS=${PAIRS:-50} BLOCK=${BLOCK:-2} VIEWERS=${VIEWERS:-3}
+PAIRS=${PAIRS:-300} BLOCK=${BLOCK:-0.5} VIEWERS=${VIEWERS:-3}
 data=$(realpath "${COHORT_DATA:-../shared/data}/mnist") || fail "no MNIST"
 results=$(realpath "${RESULTS:-bench/results}")/watch.json
 dir=$(mktemp -d)
-pids= viewers=
+pids=
 end()
 {
-    for pid in $viewers $pids; do
+    for pid in $pids; do
         kill "$pid" 2>/dev/null || :
         wait "$pid" 2>/dev/null || :
     done
-    viewers= pids=
+    pids=
 }
 trap 'end; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
@@ -45,13 +44,6 @@ wait_for()
     done
 }
 
-# The steps and the seconds of the last event that is whole.
-now()
-{
-    tail -n 3 "$dir/run/metrics.jsonl" | grep '"event":"step".*}$' | tail -n 1 |
-        sed 's/.*"step":\([0-9]*\).*"wall_seconds":\([0-9.]*\).*/\1 \2/'
-}
-
 login()
 {
     # host:port, token
@@ -62,60 +54,65 @@ login()
     [ -n "$cookie" ] || fail "no login at $host"
 }
 
-connect()
+# Mean difference of neighbours with its 95% interval, and for the rate the median, whose interval needs no distribution.
+summary()
 {
-    k=0
-    while [ $k -lt "$VIEWERS" ]; do
-        k=$((k + 1))
-        curl -sS -b "$cookie" "http://$host$path" >"$dir/page"
-        after=$(sed -n 's/.*"after":\([0-9]*\).*/\1/p' "$dir/page" | head -n 1)
-        curl -sSN -b "$cookie" "http://$host${path}events?after=$after" >>"$dir/events" 2>/dev/null &
-        viewers="$viewers $!"
-    done
-}
-
-leave()
-{
-    for pid in $viewers; do
-        kill "$pid" 2>/dev/null || :
-        wait "$pid" 2>/dev/null || :
-    done
-    viewers=
-}
-
-# Seconds on a core: of the server, and of the evaluations that have ended.
-used()
-{
-    { cat "/proc/$server/schedstat" && cat "/proc/$server/stat" && getconf CLK_TCK; } | awk '
-        NR == 1 { on = $1 / 1e9 }
-        NR == 2 { children = $16 + $17 }
-        NR == 3 { print on, children / $1 }'
-}
-
-# block with|without: appends steps per second, and what was used to WITH-used
-block()
-{
-    [ "$1" = without ] || { connect && sleep 0.3; }
-    begin="$(now) $(used) $(date +%s.%N)"
-    sleep "$BLOCK"
-    stop="$(now) $(used) $(date +%s.%N)"
-    leave
-    echo "$begin $stop" | awk '{ printf "%.9g ", ($6 - $1) / ($7 - $2) }' >>"$dir/$1"
-    echo "$begin $stop" | awk '{ print $8 - $3, $9 - $4, $10 - $5 }' >>"$dir/$1-used"
-}
-
-share() # with|without COLUMN: percent of a core
-{
-    awk -v c="$2" '{ used += $c; all += $3 } END { printf "%.3f", 100 * used / all }' "$dir/$1-used"
+    awk -v ranks="$1" -v viewers="$VIEWERS" -v block="$BLOCK" '
+        function interval(name, d, n,    i, mean, sd, half) {
+            for (i = 1; i <= n; i++) mean += d[i] / n
+            for (i = 1; i <= n; i++) sd += (d[i] - mean) ^ 2 / (n - 1)
+            sd = sqrt(sd)
+            half = (1.96 + 2.4 / (n - 1)) * sd / sqrt(n) # of Student, to 1% for 20 pairs or more
+            printf "\"%s\": {\"mean\": %.3f, \"low\": %.3f, \"high\": %.3f, \"sd\": %.3f}, ", name, mean, mean - half, mean + half, sd
+        }
+        function sort(v, n,    i, k, x) {
+            for (i = 2; i <= n; i++) {
+                x = v[i]
+                for (k = i - 1; k >= 1 && v[k] > x; k--) v[k + 1] = v[k]
+                v[k + 1] = x
+            }
+        }
+        {
+            pair = int((NR + 1) / 2)
+            rate[$1, pair] = $3 / $2
+            step[$1, pair] = $4 / $3
+            delay[$1, pair] = 100 * $5 / $2
+            all[$1] += $2
+            steps[$1] += $3
+            server[$1] += $6
+            evaluations[$1] += $7
+            events[$1] += $8
+        }
+        END {
+            n = int(NR / 2)
+            for (i = 1; i <= n; i++) {
+                slower[i] = 100 * (rate[1, i] / rate[0, i] - 1)
+                longer[i] = 100 * (step[1, i] / step[0, i] - 1)
+                later[i] = delay[1, i] - delay[0, i]
+            }
+            printf "{\"bench\": \"watch\", \"ranks\": %d, \"viewers\": %d, \"pairs\": %d, \"block_s\": %g, ", ranks, viewers, n, block
+            printf "\"steps_per_s\": %.1f, \"events\": %d, ", steps[0] / all[0], events[1]
+            interval("rate_percent", slower, n)
+            interval("processor_time_of_a_step_percent", longer, n)
+            interval("ready_without_a_core_percent", later, n)
+            sort(slower, n)
+            far = int(0.98 * sqrt(n))
+            printf "\"rate_median_percent\": {\"median\": %.3f, \"low\": %.3f, \"high\": %.3f}, ", slower[int((n + 1) / 2)], slower[int(n / 2) - far], slower[int(n / 2) + 1 + far]
+            printf "\"server_percent_of_core\": [%.3f, %.3f], ", 100 * server[1] / all[1], 100 * server[0] / all[0]
+            printf "\"evaluations_percent_of_core\": [%.3f, %.3f]}\n", 100 * evaluations[1] / all[1], 100 * evaluations[0] / all[0]
+        }' "$blocks"
 }
 
 measure() # RANKS
 {
-    rm -rf "$dir/run" "$dir"/with* "$dir/events"
+    rm -rf "$dir/run"
+    blocks=${BLOCKS:+$BLOCKS-$1}
+    blocks=${blocks:-$dir/blocks-$1}
     on=$(cores "$1")
     taskset -c "$on" "$COHORT" train configs/mnist-net.yaml -n "$1" --set threads=1 --set "data.path=$data" \
-        --set epochs=1000000 --set log_every=10 --set evaluate=false --set 'checkpoint.every=5000 steps' --run-dir "$dir/run" -q >"$dir/log" 2>&1 &
-    pids=$!
+        --set epochs=1000000 --set evaluate=false --set 'checkpoint.every=5000 steps' --run-dir "$dir/run" -q >"$dir/log" 2>&1 &
+    training=$!
+    pids=$training
     wait_for grep -q '"event":"step"' "$dir/run/metrics.jsonl" 2>/dev/null
     taskset -c "$on" "$COHORT" watch "$dir/run" >"$dir/address" &
     server=$!
@@ -123,32 +120,13 @@ measure() # RANKS
     wait_for grep -q http "$dir/address"
     login
     sleep 2
-    pair=0
-    while [ $pair -lt "$PAIRS" ]; do
-        pair=$((pair + 1))
-        if [ $((pair % 2)) = 0 ]; then block with && block without; else block without && block with; fi
-    done
-    got=$(grep -c '^data:' "$dir/events" || :)
-    [ "$got" -ge $((PAIRS * VIEWERS)) ] || fail "the viewers got $got events of $PAIRS blocks"
+    taskset -c "$on" "$dir/watch_blocks" "${host##*:}" "$cookie" "$path" "$dir/run/metrics.jsonl" "$training" "$server" \
+        "$VIEWERS" "$PAIRS" "$BLOCK" >>"$blocks"
     end
-    { cat "$dir/with" && echo && cat "$dir/without" && echo; } | awk -v ranks="$1" -v viewers="$VIEWERS" -v block="$BLOCK" \
-        -v server="$(share with 1)" -v alone="$(share without 1)" -v evaluations="$(share with 2)" '
-        NR == 1 { n = NF; for (i = 1; i <= n; i++) with[i] = $i }
-        NR == 2 {
-            for (i = 1; i <= n; i++) {
-                d[i] = 100 * (with[i] / $i - 1)
-                rate += $i / n
-                mean += d[i] / n
-            }
-            for (i = 1; i <= n; i++) sd += (d[i] - mean) ^ 2 / (n - 1)
-            sd = sqrt(sd)
-            half = (1.96 + 2.4 / (n - 1)) * sd / sqrt(n) # of Student, to 1% for 20 pairs or more
-            printf "{\"bench\": \"watch\", \"ranks\": %d, \"viewers\": %d, \"pairs\": %d, \"block_s\": %g, \"steps_per_s\": %.0f, ", ranks, viewers, n, block, rate
-            printf "\"difference_percent\": %.3f, \"low\": %.3f, \"high\": %.3f, \"sd\": %.3f, ", mean, mean - half, mean + half, sd
-            printf "\"server_percent_of_core\": %s, \"without_viewers\": %s, \"evaluations_percent_of_core\": %s}\n", server, alone, evaluations
-        }' | tee -a "$results"
+    summary "$1" | tee -a "$results"
 }
 
+cc -std=c11 -D_GNU_SOURCE -O2 bench/watch_blocks.c -o "$dir/watch_blocks" || fail "bench/watch_blocks.c does not compile"
 mkdir -p "$(dirname "$results")"
 machine >>"$results"
 for ranks in ${RANKS:-1 2}; do
