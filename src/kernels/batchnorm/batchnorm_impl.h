@@ -198,6 +198,23 @@ static void norm_measure(norm_part *out, const void *data, const norm_planes *pl
     }
 }
 
+/* The epilogue of the vector v at element `at`. */
+SIMD_INLINE vec norm_end(vec v, uint8_t *mask, const cell *other, norm_tail tail, int64_t at)
+{
+    if (tail == NORM_ADD || tail == NORM_ADD_RELU)
+        v += norm_load(other + at);
+    if (tail == NORM_RELU || tail == NORM_ADD_RELU || tail == NORM_RELU_ADD) {
+        const uint16_t bits = norm_is_kept(v);
+
+        v = norm_keep(v, bits);
+        if (mask)
+            norm_put_bits(mask, at, bits);
+    }
+    if (tail == NORM_RELU_ADD)
+        v += norm_load(other + at);
+    return v;
+}
+
 SIMD_INLINE void norm_apply_tail(cell *y, uint8_t *mask, const cell *x, const cell *other,
                                  const norm_line *line, norm_tail tail, const norm_rows *rows)
 {
@@ -212,20 +229,9 @@ SIMD_INLINE void norm_apply_tail(cell *y, uint8_t *mask, const cell *x, const ce
             NORM_EACH(h)
             {
                 const int64_t at = first + h * LANES;
-                vec v = (norm_load(x + at) - mean.v[h]) * scale.v[h] + shift.v[h];
+                const vec v = (norm_load(x + at) - mean.v[h]) * scale.v[h] + shift.v[h];
 
-                if (tail == NORM_ADD || tail == NORM_ADD_RELU)
-                    v += norm_load(other + at);
-                if (tail == NORM_RELU || tail == NORM_ADD_RELU || tail == NORM_RELU_ADD) {
-                    const uint16_t bits = norm_is_kept(v);
-
-                    v = norm_keep(v, bits);
-                    if (mask)
-                        norm_put_bits(mask, at, bits);
-                }
-                if (tail == NORM_RELU_ADD)
-                    v += norm_load(other + at);
-                all.v[h] = v;
+                all.v[h] = norm_end(v, mask, other, tail, at);
             }
             norm_store_lanes(y + first, &all);
         }
