@@ -46,6 +46,8 @@ libcmocka-dev pc:cmocka   # what they are written with
 ?libmpich-dev -           # the module for MPICH, and its tests
 ?mpich mpiexec.mpich      # its launcher
 ?dataset-fashion-mnist -  # tests that train on Fashion-MNIST
+?patch patch              # the test of additions
+?openssl openssl          # certificates for tests of TLS
 '
 deb='
 debhelper dh              # builds packages
