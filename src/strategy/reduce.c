@@ -63,11 +63,10 @@ static co_status reduce_open(co_reducer *reducer, const co_strategy *strategy, d
 {
     const size_t n = reducer->n, full = reduce_full(reducer, reduce_mib(strategy, bucket_mib));
 
-    reducer->n_bucket = reduce_cut(NULL, reducer, full);
-    reducer->bucket = co_calloc(reducer->n_bucket, sizeof(*reducer->bucket));
+    reducer->bucket = co_calloc(reduce_cut(NULL, reducer, full), sizeof(*reducer->bucket));
     if (!reducer->bucket)
         return CO_E_NOMEM;
-    (void)reduce_cut(reducer->bucket, reducer, full);
+    reducer->n_bucket = reduce_cut(reducer->bucket, reducer, full);
     return reducer->tree
                ? co_tree_sum_init(&reducer->sum, reducer->tree, co_comm_rank(reducer->comm), n,
                                   strategy->store->vector, strategy->store->queue)

@@ -89,7 +89,7 @@ const ops_case cases_net[] = {
      {3, {16, 9, 8}},
      "conv2d {out: 40, kernel: 1}; maxpool {kernel: 3, stride: 2, padding: 1};"
      "conv2d {out: 33, kernel: 2, padding: 1}; maxpool {kernel: 2}; conv2d {out: 16, kernel: 1}",
-     false},
+     true},
     {"net means between",
      2,
      {3, {16, 8, 7}},
@@ -99,7 +99,7 @@ const ops_case cases_net[] = {
     {"net phases before blocks",
      2,
      {3, {3, 23, 21}},
-     "conv2d {out: 64, kernel: 7, stride: 2, padding: 3, bias: false}; batchnorm; relu;"
+     "conv2d {out: 64, kernel: 7, stride: 2, padding: 3, bias: true}; batchnorm; relu;"
      "conv2d {out: 16, kernel: 3, padding: 1}",
      false},
     {"net groups between",
