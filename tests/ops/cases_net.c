@@ -99,9 +99,9 @@ const ops_case cases_net[] = {
     {"net phases before blocks",
      2,
      {3, {3, 23, 21}},
-     "conv2d {out: 64, kernel: 7, stride: 2, padding: 3, bias: true}; batchnorm; relu;"
+     "conv2d {out: 64, kernel: 7, stride: 2, padding: 3, bias: false}; batchnorm; relu;"
      "conv2d {out: 16, kernel: 3, padding: 1}",
-     false},
+     true},
     {"net groups between",
      2,
      {3, {8, 6, 6}},
