@@ -58,20 +58,28 @@ static void attention_amx_forward_head(const co_call *call, int64_t n, int64_t h
                          &(attention_half_task){&shape, self->products, room});
 }
 
-co_status attention_amx_forward(co_call *call, const co_run *run)
+/* What a head of a sample needs, by one thread. */
+typedef void (*attention_amx_fn)(const co_call *call, int64_t n, int64_t h, void *room);
+
+static void attention_amx_run(const co_call *call, int64_t heads, attention_amx_fn each)
 {
-    const int64_t heads = ((const co_attention_attr *)call->attr)->heads;
     const int64_t tasks = call->in[0]->shape.dim[0] * heads;
     const int threads = cpu_threads(call);
 
-    (void)run;
     CO_PARALLEL_FOR(threads)
     for (int t = 0; t < threads; t++) {
         const co_range mine = co_parallel_part(tasks, t, threads);
 
         for (int64_t i = mine.begin; i < mine.end; i++)
-            attention_amx_forward_head(call, i / heads, i % heads, cpu_own_scratch(call, t));
+            each(call, i / heads, i % heads, cpu_own_scratch(call, t));
     }
+}
+
+co_status attention_amx_forward(co_call *call, const co_run *run)
+{
+    (void)run;
+    attention_amx_run(call, ((const co_attention_attr *)call->attr)->heads,
+                      attention_amx_forward_head);
     return CO_OK;
 }
 
@@ -100,20 +108,10 @@ static void attention_amx_backward_head(const co_call *call, int64_t n, int64_t 
 
 co_status attention_amx_backward(co_call *call, const co_run *run)
 {
-    const int64_t heads = ((const co_attention_attr *)call->attr)->kv_heads;
-    const int64_t tasks = call->in[0]->shape.dim[0] * heads;
-    const int threads = cpu_threads(call);
-
     (void)run;
-    if (!call->grad_in[0])
-        return CO_OK;
-    CO_PARALLEL_FOR(threads)
-    for (int t = 0; t < threads; t++) {
-        const co_range mine = co_parallel_part(tasks, t, threads);
-
-        for (int64_t i = mine.begin; i < mine.end; i++)
-            attention_amx_backward_head(call, i / heads, i % heads, cpu_own_scratch(call, t));
-    }
+    if (call->grad_in[0])
+        attention_amx_run(call, ((const co_attention_attr *)call->attr)->kv_heads,
+                          attention_amx_backward_head);
     return CO_OK;
 }
 

@@ -158,17 +158,7 @@ static void direct_conv_sum_up(tiles *t, direct_conv_late *late, int count, cons
     float *sums = late->sums, *others = sums + count * DIRECT_CONV_BLOCK;
     int row = 0;
 
-    if (bias) { /* the same in all rows */
-        TILES_LOAD(t, 0, bias, 0);
-        TILES_LOAD(t, 1, bias + TILES_FLOATS, 0);
-        TILES_LOAD(t, 2, bias, 0);
-        TILES_LOAD(t, 3, bias + TILES_FLOATS, 0);
-    } else {
-        TILES_ZERO(t, 0);
-        TILES_ZERO(t, 1);
-        TILES_ZERO(t, 2);
-        TILES_ZERO(t, 3);
-    }
+    tiles_start(t, bias);
     for (int64_t s = 0; s < sum->steps; s++, w += DIRECT_CONV_SQUARE / 2) {
         TILES_LOAD(t, 4, x + sum->at[s], stride);
         TILES_LOAD(t, 5, second + sum->at[s], stride);
@@ -253,10 +243,7 @@ static void direct_conv_correlation(tiles *t, float *dw, const float *x, const f
         TILES_LOAD(t, 2, second, DIRECT_CONV_STRIDE);
         TILES_LOAD(t, 3, second + TILES_FLOATS, DIRECT_CONV_STRIDE);
     } else {
-        TILES_ZERO(t, 0);
-        TILES_ZERO(t, 1);
-        TILES_ZERO(t, 2);
-        TILES_ZERO(t, 3);
+        tiles_start(t, NULL);
     }
     for (int64_t n = 0; n < walk->samples; n++, x += walk->x_sample, dy += walk->dy_sample)
         for (int64_t p = 0; p < walk->pixels; p += DIRECT_CONV_AFTER) {

@@ -243,16 +243,8 @@ SIMD_INLINE void gemm_half_begin(tiles *t, const float *sums, const float *bias)
         TILES_LOAD(t, 1, sums + TILES_FLOATS, GEMM_HALF_STRIDE);
         TILES_LOAD(t, 2, sums + TILES_ROWS * GEMM_HALF_PANEL, GEMM_HALF_STRIDE);
         TILES_LOAD(t, 3, sums + TILES_ROWS * GEMM_HALF_PANEL + TILES_FLOATS, GEMM_HALF_STRIDE);
-    } else if (bias) { /* the same in all rows */
-        TILES_LOAD(t, 0, bias, 0);
-        TILES_LOAD(t, 1, bias + TILES_FLOATS, 0);
-        TILES_LOAD(t, 2, bias, 0);
-        TILES_LOAD(t, 3, bias + TILES_FLOATS, 0);
     } else {
-        TILES_ZERO(t, 0);
-        TILES_ZERO(t, 1);
-        TILES_ZERO(t, 2);
-        TILES_ZERO(t, 3);
+        tiles_start(t, bias);
     }
 }
 
