@@ -172,8 +172,8 @@ static void ops_in_bf16_and_fp16_agree_with_fp32(void **state)
 }
 
 /* Sizes at which Winograd's algorithm runs BF16 tensors where the CPU supports it: many full tiles,
-   partial tiles, and weights transformed in groups. The tensors equal those of the direct kernels
-   but for single roundings, so weights are rounded as well. */
+   partial tiles, of 4, 7 and 8 results each way, and weights transformed in groups. The tensors
+   equal those of the direct kernels but for single roundings, so weights are rounded as well. */
 #define WINOGRAD_TOLERANCE 4e-4
 
 static const ops_case winograd_cases[] = {{"conv2d of many full tiles",
@@ -190,6 +190,21 @@ static const ops_case winograd_cases[] = {{"conv2d of many full tiles",
                                            40,
                                            {3, {256, 4, 4}},
                                            "conv2d {out: 512, kernel: 3, padding: 1}",
+                                           false},
+                                          {"conv2d of tiles of 7",
+                                           4,
+                                           {3, {64, 14, 14}},
+                                           "conv2d {out: 96, kernel: 3, padding: 1}",
+                                           false},
+                                          {"conv2d of tiles of 8 with rests",
+                                           6,
+                                           {3, {80, 15, 16}},
+                                           "conv2d {out: 64, kernel: 3, padding: 1}",
+                                           false},
+                                          {"conv2d of weights in parts",
+                                           8,
+                                           {3, {272, 7, 7}},
+                                           "conv2d {out: 512, kernel: 3, padding: 1, bias: false}",
                                            false}};
 
 static void winograd_bf16_layer_agrees_with_direct(void **state)

@@ -73,6 +73,25 @@ static void winograd_convolution_of_any_threads_same_bits(void **state)
     check_with_avx512("conv2d {out: 64, kernel: 3, padding: 1}", 8);
 }
 
+static void winograd_convolution_in_bf16_of_any_threads_same_bits(void **state)
+{
+    static const ops_case small = {"conv2d of tiles of 7",
+                                   9,
+                                   {3, {64, 14, 14}},
+                                   "conv2d {out: 96, kernel: 3, padding: 1}",
+                                   true};
+    static const ops_case parts = {"conv2d of weights in parts",
+                                   8,
+                                   {3, {272, 7, 7}},
+                                   "conv2d {out: 512, kernel: 3, padding: 1}",
+                                   true};
+
+    (void)state;
+    skip_below(CO_ISA_AVX512_BF16);
+    check_on(&small, co_backends_find("cpu"), CO_BF16);
+    check_on(&parts, co_backends_find("cpu"), CO_BF16);
+}
+
 static void batch_norm_with_relu_of_any_threads_same_bits(void **state)
 {
     (void)state;
@@ -195,6 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(winograd_convolution_of_any_threads_same_bits),
+        cmocka_unit_test(winograd_convolution_in_bf16_of_any_threads_same_bits),
         cmocka_unit_test(batch_norm_with_relu_of_any_threads_same_bits),
         cmocka_unit_test(convolution_of_small_images_of_any_threads_same_bits),
         cmocka_unit_test(adaptive_pooling_of_any_threads_same_bits),

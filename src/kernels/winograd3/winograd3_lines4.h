@@ -1,28 +1,9 @@
 /*
- * winograd43_lines.h - Winograd's transforms (winograd43.h) of one row of vectors.
+ * winograd3_lines4.h - Winograd's transforms of one row of vectors, for tiles of 4 (winograd3.h).
  *
  * The points are 0, +-5/8, +-3/2 and infinity: with all fractions, these have a third of the
  * rounding error of 0, +-1, +-2.
  */
-#ifndef CO_KERNELS_WINOGRAD43_LINES_H
-#define CO_KERNELS_WINOGRAD43_LINES_H
-
-#include "kernels/winograd43/winograd43.h"
-
-#ifndef LANES
-#define LANES 16
-#endif
-#include "kernels/simd.h"
-
-/* All lanes, or none. */
-#if LANES == 16
-typedef __mmask16 winograd43_bits;
-#define WINOGRAD43_ALL 0xffff
-#else
-typedef bool winograd43_bits;
-#define WINOGRAD43_ALL true
-#endif
-
 /* Squares of the points and their products. */
 #define A  0.625f
 #define B  1.5f
@@ -36,7 +17,7 @@ typedef bool winograd43_bits;
 /* --- transforms of one line: `by` vectors from one element to the next --- */
 
 /* y = B' x */
-SIMD_INLINE void winograd43_b(vec *y, int to, const vec *x, int64_t by)
+SIMD_INLINE void winograd3_b(vec *y, int to, const vec *x, int64_t by)
 {
     const vec x1 = x[by], x2 = x[2 * by], x3 = x[3 * by], x4 = x[4 * by];
     const vec even_a = x4 - BB * x2, odd_a = x3 - BB * x1;
@@ -51,7 +32,7 @@ SIMD_INLINE void winograd43_b(vec *y, int to, const vec *x, int64_t by)
 }
 
 /* y = A' x */
-SIMD_INLINE void winograd43_a(vec *y, const vec *x, int by)
+SIMD_INLINE void winograd3_a(vec *y, const vec *x, int by)
 {
     const vec sum_a = x[by] + x[2 * by], diff_a = x[by] - x[2 * by];
     const vec sum_b = x[3 * by] + x[4 * by], diff_b = x[3 * by] - x[4 * by];
@@ -63,7 +44,7 @@ SIMD_INLINE void winograd43_a(vec *y, const vec *x, int by)
 }
 
 /* y = A x, four elements `from` apart */
-SIMD_INLINE void winograd43_a_back(vec *y, int by, const vec *x, int64_t from)
+SIMD_INLINE void winograd3_a_back(vec *y, int by, const vec *x, int64_t from)
 {
     const vec x0 = x[0], x1 = x[from], x2 = x[2 * from], x3 = x[3 * from];
     const vec even_a = x0 + AA * x2, odd_a = x1 + AA * x3;
@@ -78,7 +59,7 @@ SIMD_INLINE void winograd43_a_back(vec *y, int by, const vec *x, int64_t from)
 }
 
 /* y = G x, three elements `from` apart */
-SIMD_INLINE void winograd43_g(vec *y, int by, const vec *x, int from)
+SIMD_INLINE void winograd3_g(vec *y, int by, const vec *x, int from)
 {
     const vec x0 = x[0], x1 = x[from], x2 = x[2 * from];
     const vec even_a = (x0 + AA * x2) * (1 / N_A), odd_a = x1 * (A / N_A);
@@ -93,7 +74,7 @@ SIMD_INLINE void winograd43_g(vec *y, int by, const vec *x, int from)
 }
 
 /* y = G' x, to three elements `to` apart */
-SIMD_INLINE void winograd43_g_back(vec *y, int to, const vec *x, int by)
+SIMD_INLINE void winograd3_g_back(vec *y, int to, const vec *x, int by)
 {
     const vec sum_a = x[by] + x[2 * by], diff_a = x[by] - x[2 * by];
     const vec sum_b = x[3 * by] + x[4 * by], diff_b = x[3 * by] - x[4 * by];
@@ -102,5 +83,3 @@ SIMD_INLINE void winograd43_g_back(vec *y, int to, const vec *x, int by)
     y[to] = diff_a * (A / N_A) + diff_b * (B / N_B);
     y[2 * to] = sum_a * (AA / N_A) + (sum_b * (BB / N_B) + x[5 * by]);
 }
-
-#endif

@@ -1,30 +1,32 @@
 /*
- * winograd43_products.h - the matrix products of winograd43.h, for LANES lanes, in fp32.
+ * winograd3_products.h - the matrix products of winograd3.h, for LANES lanes, in fp32.
  * Independent of calls, tensors and plans.
  */
-#include "kernels/winograd43/winograd43_lines.h"
+#include "kernels/winograd3/winograd3_lines.h"
 
 /* Tiles of a product: with two vectors of outputs each they and a row of weights fit into the
    registers. Input channels of a tile of `correlate`. */
 #if LANES == 16
-#define WINOGRAD43_ROWS 14
-#define WINOGRAD43_STEP 8
+#define WINOGRAD3_ROWS 14
+#define WINOGRAD3_STEP 8
 #else
-#define WINOGRAD43_ROWS 6
-#define WINOGRAD43_STEP 4
+#define WINOGRAD3_ROWS 6
+#define WINOGRAD3_STEP 4
 #endif
 
 /* m (columns, tiles, LANES), `rows` tiles of it: a block of input channels of all tiles is
    contiguous, blocks are `line` floats apart; the weights of a column are `column` floats apart. */
-SIMD_INLINE void winograd43_product(float *m, const float *v, int64_t line, const float *u,
-                                    int64_t column, int64_t in_blocks, const int rows,
-                                    const int columns)
+SIMD_INLINE void winograd3_product(float *m, const float *v, int64_t line, const float *u,
+                                   int64_t column, int64_t in_blocks, bool add, const int rows,
+                                   const int columns)
 {
-    vec sum[WINOGRAD43_ROWS][2];
+    vec sum[WINOGRAD3_ROWS][2];
 
     SIMD_UNROLL(36)
     for (int p = 0; p < rows; p++)
-        SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[p][q] = (vec){0};
+        SIMD_UNROLL(36)
+    for (int q = 0; q < columns; q++)
+        sum[p][q] = add ? simd_load(m + q * line + p * LANES) : (vec){0};
     for (int64_t b = 0; b < in_blocks; b++, v += line, u += LANES * LANES) {
         SIMD_UNROLL(36) for (int p = 0; p < rows; p++) __builtin_prefetch(v + line + p * LANES);
         SIMD_UNROLL(4) for (int i = 0; i < LANES; i++)
@@ -50,59 +52,60 @@ SIMD_INLINE void winograd43_product(float *m, const float *v, int64_t line, cons
         simd_store(m + q * line + p * LANES, sum[p][q]);
 }
 
-#define WINOGRAD43_CASE(n)                                                                         \
+#define WINOGRAD3_CASE(n)                                                                          \
     case n:                                                                                        \
         if (columns == 2)                                                                          \
-            winograd43_product(m, v, line, u, column, in_blocks, n, 2);                            \
+            winograd3_product(m, v, line, u, column, in_blocks, add, n, 2);                        \
         else                                                                                       \
-            winograd43_product(m, v, line, u, column, in_blocks, n, 1);                            \
+            winograd3_product(m, v, line, u, column, in_blocks, add, n, 1);                        \
         break;
 
 /* The tile's size is a constant in each branch. */
-static void winograd43_multiply_tile(float *m, const float *v, int64_t line, const float *u,
-                                     int64_t column, int64_t in_blocks, int rows, int columns)
+static void winograd3_multiply_tile(float *m, const float *v, int64_t line, const float *u,
+                                    int64_t column, int64_t in_blocks, bool add, int rows,
+                                    int columns)
 {
     switch (rows) {
-        WINOGRAD43_CASE(1)
-        WINOGRAD43_CASE(2)
-        WINOGRAD43_CASE(3)
-        WINOGRAD43_CASE(4)
-        WINOGRAD43_CASE(5)
-        WINOGRAD43_CASE(6)
-#if WINOGRAD43_ROWS > 6
-        WINOGRAD43_CASE(7)
-        WINOGRAD43_CASE(8)
-        WINOGRAD43_CASE(9)
-        WINOGRAD43_CASE(10)
-        WINOGRAD43_CASE(11)
-        WINOGRAD43_CASE(12)
-        WINOGRAD43_CASE(13)
-        WINOGRAD43_CASE(14)
+        WINOGRAD3_CASE(1)
+        WINOGRAD3_CASE(2)
+        WINOGRAD3_CASE(3)
+        WINOGRAD3_CASE(4)
+        WINOGRAD3_CASE(5)
+        WINOGRAD3_CASE(6)
+#if WINOGRAD3_ROWS > 6
+        WINOGRAD3_CASE(7)
+        WINOGRAD3_CASE(8)
+        WINOGRAD3_CASE(9)
+        WINOGRAD3_CASE(10)
+        WINOGRAD3_CASE(11)
+        WINOGRAD3_CASE(12)
+        WINOGRAD3_CASE(13)
+        WINOGRAD3_CASE(14)
 #endif
     default:
         break;
     }
 }
 
-static void winograd43_multiply(float *m, const float *v, const float *u, int64_t tiles,
-                                int64_t in_blocks, int64_t out_blocks)
+static void winograd3_multiply(float *m, const float *v, const float *u, int64_t tiles,
+                               int64_t in_blocks, int64_t out_blocks, bool add)
 {
     const int64_t line = tiles * LANES, column = in_blocks * LANES * LANES;
-    const int64_t parts = (tiles + WINOGRAD43_ROWS - 1) / WINOGRAD43_ROWS;
+    const int64_t parts = (tiles + WINOGRAD3_ROWS - 1) / WINOGRAD3_ROWS;
 
     for (int64_t o = 0; o < out_blocks; o += 2)
         for (int64_t i = 0; i < parts; i++) {
             const int64_t first = tiles * i / parts, end = tiles * (i + 1) / parts;
 
-            winograd43_multiply_tile(m + o * line + first * LANES, v + first * LANES, line,
-                                     u + o * column, column, in_blocks, (int)(end - first),
-                                     o + 1 < out_blocks ? 2 : 1);
+            winograd3_multiply_tile(m + o * line + first * LANES, v + first * LANES, line,
+                                    u + o * column, column, in_blocks, add, (int)(end - first),
+                                    o + 1 < out_blocks ? 2 : 1);
         }
 }
 
 /* du (columns, rows, LANES) over all tiles. */
-SIMD_INLINE void winograd43_correlation(float *du, int64_t column, const float *v, const float *dy,
-                                        int64_t tiles, bool add, const int rows, const int columns)
+SIMD_INLINE void winograd3_correlation(float *du, int64_t column, const float *v, const float *dy,
+                                       int64_t tiles, bool add, const int rows, const int columns)
 {
     const int64_t line = tiles * LANES;
     vec sum[LANES][2];
@@ -132,8 +135,8 @@ SIMD_INLINE void winograd43_correlation(float *du, int64_t column, const float *
     }
 }
 
-static void winograd43_correlate(float *du, const float *v, const float *dy, int64_t tiles,
-                                 int64_t in_blocks, int64_t out_blocks, bool add)
+static void winograd3_correlate(float *du, const float *v, const float *dy, int64_t tiles,
+                                int64_t in_blocks, int64_t out_blocks, bool add)
 {
     const int64_t line = tiles * LANES, column = in_blocks * LANES * LANES;
 
@@ -142,10 +145,10 @@ static void winograd43_correlate(float *du, const float *v, const float *dy, int
             float *to = du + o * column + b * LANES * LANES;
             const float *x = v + b * line, *y = dy + o * line;
 
-            for (int i = 0; o + 1 < out_blocks && i < LANES; i += WINOGRAD43_STEP)
-                winograd43_correlation(to + i * LANES, column, x + i, y, tiles, add,
-                                       WINOGRAD43_STEP, 2);
+            for (int i = 0; o + 1 < out_blocks && i < LANES; i += WINOGRAD3_STEP)
+                winograd3_correlation(to + i * LANES, column, x + i, y, tiles, add, WINOGRAD3_STEP,
+                                      2);
             if (o + 1 == out_blocks)
-                winograd43_correlation(to, column, x, y, tiles, add, LANES, 1);
+                winograd3_correlation(to, column, x, y, tiles, add, LANES, 1);
         }
 }

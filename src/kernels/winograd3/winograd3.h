@@ -1,72 +1,76 @@
 /*
- * winograd43.h - 3x3 convolution of stride 1 by Winograd's algorithm F(4x4, 3x3) (Lavin & Gray,
+ * winograd3.h - 3x3 convolution of stride 1 by Winograd's algorithm F(m x m, 3x3) (Lavin & Gray,
  * arXiv:1509.09308) on images in blocks of channels, (N, C / lanes, H, W, lanes): its loops.
  *
- * A tile of 4 x 4 outputs sees a patch of 6 x 6 inputs. With the transforms B, G and A,
+ * A tile of m x m outputs sees a patch of (m + 2) x (m + 2) inputs. With the transforms B, G and A,
  *
  *   V = B' x B,   U = G w G',   M = sum over input channels of U V, point by point,   y = A' M A
  *
- * so that each of the 36 points is a matrix product over tiles and channels. The gradient of the
+ * so that each of the (m + 2)^2 points is a matrix product over tiles and channels. Larger tiles
+ * multiply less, 2.25 times for an output with m = 4, 1.65 with 7, 1.56 with 8, and round more.
+ * The gradient of the
  * inputs is such a convolution of dy with the weight turned around; that of the weight is
  * dU = sum over tiles of V (A dy A'), dw = G' dU G.
  */
-#ifndef CO_KERNELS_WINOGRAD43_H
-#define CO_KERNELS_WINOGRAD43_H
+#ifndef CO_KERNELS_WINOGRAD3_H
+#define CO_KERNELS_WINOGRAD3_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define WINOGRAD43_TILE   4 /* outputs, each way */
-#define WINOGRAD43_PATCH  6
-#define WINOGRAD43_TAPS   9
-#define WINOGRAD43_POINTS (WINOGRAD43_PATCH * WINOGRAD43_PATCH)
+#define WINOGRAD3_TAPS 9
 
 /* The grid of tiles over the images: the first tile is at (top, left), which may be in the padding,
-   the next ones WINOGRAD43_TILE further. Counted from left to right, rows downward, images one
-   after another. */
-typedef struct winograd43_grid {
+   the next ones `tile` further. Counted from left to right, rows downward, images one after
+   another. */
+typedef struct winograd3_grid {
     int64_t h, w, top, left;
     int64_t rows, columns; /* tiles of an image */
     int64_t image;         /* elements from an image to the next */
-} winograd43_grid;
+} winograd3_grid;
 
 /* Loops over one block of channels, or over one point. What has points is an array for each,
    `apart` floats from one to the next: V (in / lanes, tiles, lanes), M (out / lanes, tiles, lanes),
    and U and dU (out / lanes, in, lanes). Weights are plain, (out, in, 3, 3), and floats, which are
    rounded to the type of the images as they are read; gradients of weights are floats. */
-typedef struct winograd43_loops {
+typedef struct winograd3_loops {
     const char *name; /* for profiles */
     int lanes;        /* channels of a block */
+    int tile;         /* outputs, each way */
+    int points;       /* (tile + 2)^2 */
     size_t cell;      /* bytes of an element of x and y: float or BF16 */
     /* Transform patches `first` to `end` of a block, or tiles of the outputs' gradient, to V. The
        sum of the latter is added to `sum` (lanes), which may be NULL. */
-    void (*spread_patch)(float *v, int64_t apart, const void *x, const winograd43_grid *grid,
+    void (*spread_patch)(float *v, int64_t apart, const void *x, const winograd3_grid *grid,
                          int64_t first, int64_t end);
     void (*spread_tile)(float *v, int64_t apart, float *sum, const void *dy,
-                        const winograd43_grid *grid, int64_t first, int64_t end);
+                        const winograd3_grid *grid, int64_t first, int64_t end);
     /* From M to a block of outputs; added to its bias, which may be NULL. */
-    void (*gather_tile)(void *y, const winograd43_grid *grid, const float *m, int64_t apart,
+    void (*gather_tile)(void *y, const winograd3_grid *grid, const float *m, int64_t apart,
                         const float *bias, int64_t first, int64_t end);
-    /* A block of output channels of a weight to U. `work` (in, 9, lanes). */
-    void (*spread_weight)(float *u, int64_t apart, float *work, const float *w, int64_t in);
+    /* `in` input channels of a block of output channels of a weight to U, of rows that are `row`
+       floats apart. `work` (in, 9, lanes). */
+    void (*spread_weight)(float *u, int64_t apart, float *work, const float *w, int64_t row,
+                          int64_t in);
     /* A block of input channels of it, with inputs and outputs exchanged and the taps rotated by
        180 degrees: to (out, lanes). `w` is at the first of them. */
-    void (*spread_turned)(float *u, int64_t apart, const float *w, int64_t in, int64_t out);
-    /* From dU to a block of output channels of the weight's gradient; `add` to it. `work` as above.
-     */
-    void (*gather_weight)(float *dw, const float *u, int64_t apart, float *work, int64_t in,
-                          bool add);
-    /* m = sum over the input channels of u v */
+    void (*spread_turned)(float *u, int64_t apart, const float *w, int64_t row, int64_t out);
+    /* From dU to a block of output channels of the weight's gradient; `add` to it. `row`, `work`
+       and `in` as above. */
+    void (*gather_weight)(float *dw, const float *u, int64_t apart, float *work, int64_t row,
+                          int64_t in, bool add);
+    /* m = sum over the input channels of u v; `add` to it */
     void (*multiply)(float *m, const float *v, const float *u, int64_t tiles, int64_t in_blocks,
-                     int64_t out_blocks);
+                     int64_t out_blocks, bool add);
     /* du = sum over tiles of v dy; `add` to it */
     void (*correlate)(float *du, const float *v, const float *dy, int64_t tiles, int64_t in_blocks,
                       int64_t out_blocks, bool add);
-} winograd43_loops;
+} winograd3_loops;
 
 #ifdef CO_KERNELS_X86
-extern const winograd43_loops winograd43_loops_avx2, winograd43_loops_avx512, winograd43_loops_bf16;
+extern const winograd3_loops winograd3_loops_avx2, winograd3_loops_avx512, winograd3_loops_bf16,
+    winograd3_loops_bf16_7, winograd3_loops_bf16_8;
 #endif
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * test_winograd43.c - Winograd convolution against the one by its definition, at sizes for which
+ * test_winograd3.c - Winograd convolution against the one by its definition, at sizes for which
  * `ref` would take minutes: many channels, whose weights are transformed in groups, and many tiles,
  * which are processed in chunks. And the same bits for any number of threads.
  */
