@@ -12,7 +12,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 PAGES = README.md $(wildcard docs/*.md)
 CTEST = ctest --output-on-failure -j $(JOBS)
-SOURCES = $(shell find src include tests fuzz examples bench -name '*.[ch]' 2>/dev/null | sort)
+SOURCES = $(shell find src include tests fuzz examples bench -name '*.[ch]' -o -name '*.cu' 2>/dev/null | sort)
 
 # build a preset with its tests: $(call build,preset)
 build = cmake --preset $(1) $(CMAKE_ARGS) && cmake --build --preset $(1) -j $(JOBS)

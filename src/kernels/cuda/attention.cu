@@ -149,11 +149,11 @@ INLINE void attention_take_keys(const cuda_attention *arg, const float *q, float
     const uint32_t key = attention_key_head(arg, head);
 
     PHASE
-    attention_load(kv, arg->x, attention_input(arg, n, key), first, arg, THREAD);
+        attention_load(kv, arg->x, attention_input(arg, n, key), first, arg, THREAD);
     PHASE
-    p[THREAD] = attention_sees(arg, begin + ROW, first + COLUMN)
-                    ? attention_dot(q + ROW * STEP, kv + COLUMN * STEP, arg->size) * arg->scale
-                    : -INFINITY;
+        p[THREAD] = attention_sees(arg, begin + ROW, first + COLUMN)
+                        ? attention_dot(q + ROW * STEP, kv + COLUMN * STEP, arg->size) * arg->scale
+                        : -INFINITY;
     PHASE {
         attention_load(kv, arg->x, attention_input(arg, n, key + arg->kv_heads), first, arg,
                        THREAD);
@@ -163,13 +163,13 @@ INLINE void attention_take_keys(const cuda_attention *arg, const float *q, float
         most[ROW] = attention_row_max(p, most[ROW]);
     }
     PHASE
-    p[THREAD] = attention_exp(p[THREAD], most[ROW]);
+        p[THREAD] = attention_exp(p[THREAD], most[ROW]);
     PHASE
-    if (COLUMN == 0)
-        sum[ROW] = attention_row_sum(p, sum[ROW] * shrink[ROW]);
+        if (COLUMN == 0)
+            sum[ROW] = attention_row_sum(p, sum[ROW] * shrink[ROW]);
     if (arg->dropout > 0) {
         PHASE
-        p[THREAD] *= attention_factor(arg, n, head, begin + ROW, first + COLUMN);
+            p[THREAD] *= attention_factor(arg, n, head, begin + ROW, first + COLUMN);
     }
 }
 
@@ -277,10 +277,10 @@ KERNEL(attention_backward_queries, cuda_attention)
                 dz[THREAD] = attention_pair(&p, &all, begin + ROW, first + COLUMN, &arg);
             }
             PHASE
-            attention_gather(MINE(dq), dz + ROW * TILE, 1, k, &arg);
+                attention_gather(MINE(dq), dz + ROW * TILE, 1, k, &arg);
         }
         PHASE
-        attention_store(arg.out, in, begin, MINE(dq), 1, &arg);
+            attention_store(arg.out, in, begin, MINE(dq), 1, &arg);
     }
 }
 
@@ -316,7 +316,7 @@ KERNEL(attention_backward_keys, cuda_attention)
                 attention_load(dy, arg.dy, attention_output(&arg, n, head), first, &arg, THREAD);
             }
             PHASE
-            dz[THREAD] = attention_pair(&p[THREAD], &all, first + ROW, begin + COLUMN, &arg);
+                dz[THREAD] = attention_pair(&p[THREAD], &all, first + ROW, begin + COLUMN, &arg);
             PHASE {
                 attention_gather(MINE(dk), dz + ROW, TILE, q, &arg);
                 attention_gather(MINE(dv), p + ROW, TILE, dy, &arg);

@@ -62,8 +62,7 @@ INLINE void batchnorm_do(const cuda_batchnorm *arg, int together)
     uint32_t has = NOTHING;
     channels_lines of = CHANNELS_NONE;
 
-    EACH(i, n)
-    {
+    EACH (i, n) {
         const size_t at = i * (uint32_t)together;
         const uint32_t c = batchnorm_channel(arg, at);
         float y[CUDA_TOGETHER];
@@ -94,8 +93,7 @@ INLINE void batchnorm_undo(const cuda_batchnorm *arg, int together)
     uint32_t has = NOTHING;
     channels_lines of = CHANNELS_NONE, mean = CHANNELS_NONE;
 
-    EACH(i, n)
-    {
+    EACH (i, n) {
         const size_t at = i * (uint32_t)together;
         const uint32_t c = batchnorm_channel(arg, at);
         float x[CUDA_TOGETHER], dy[CUDA_TOGETHER];

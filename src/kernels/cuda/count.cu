@@ -114,8 +114,8 @@ KERNEL(count_metrics, cuda_metric_sums)
     }
     for (uint32_t half = CUDA_BLOCK / 2; half > 0; half /= 2)
         PHASE
-    if (THREAD < half)
-        co_sum_join(&part[THREAD], &part[THREAD + half]);
+            if (THREAD < half)
+                co_sum_join(&part[THREAD], &part[THREAD + half]);
     PHASE {
         if (THREAD > 0)
             continue;

@@ -142,29 +142,29 @@ INLINE void gemm_store(const cuda_gemm *g, gemm_form form, const gemm_place *p, 
 /* Of a whole block; a, b (DEPTH, TILE) are SHARED, sum (SIDE, SIDE) is a thread's OWN. */
 #define GEMM_TILES(g, form, p, a_along, b_along)                                                   \
     PHASE                                                                                          \
-    for (int e = 0; e < SIDE * SIDE; e++)                                                          \
-        MINE(sum)[e] = 0;                                                                          \
+        for (int e = 0; e < SIDE * SIDE; e++)                                                      \
+            MINE(sum)[e] = 0;                                                                      \
     for (uint32_t first = (p).begin; first < (p).end; first += DEPTH) {                            \
         PHASE                                                                                      \
-        for (uint32_t i = 0; i < LOADS; i++) {                                                     \
-            uint32_t line, depth;                                                                  \
+            for (uint32_t i = 0; i < LOADS; i++) {                                                 \
+                uint32_t line, depth;                                                              \
                                                                                                    \
-            gemm_element(&line, &depth, i, a_along);                                               \
-            a[depth][line] = gemm_a(&(g), form, &(p), (p).m + line, first + depth);                \
-            gemm_element(&line, &depth, i, b_along);                                               \
-            b[depth][line] = gemm_b(&(g), form, &(p), first + depth, (p).n + line);                \
-        }                                                                                          \
+                gemm_element(&line, &depth, i, a_along);                                           \
+                a[depth][line] = gemm_a(&(g), form, &(p), (p).m + line, first + depth);            \
+                gemm_element(&line, &depth, i, b_along);                                           \
+                b[depth][line] = gemm_b(&(g), form, &(p), first + depth, (p).n + line);            \
+            }                                                                                      \
         PHASE                                                                                      \
-        for (uint32_t d = 0; d < DEPTH; d++)                                                       \
-            for (uint32_t i = 0; i < SIDE; i++)                                                    \
-                for (uint32_t j = 0; j < SIDE; j++)                                                \
-                    MINE(sum)                                                                      \
-                    [i * SIDE + j] = FMA(a[d][THREAD / LINE * SIDE + i],                           \
-                                         b[d][THREAD % LINE + j * LINE], MINE(sum)[i * SIDE + j]); \
+            for (uint32_t d = 0; d < DEPTH; d++)                                                   \
+                for (uint32_t i = 0; i < SIDE; i++)                                                \
+                    for (uint32_t j = 0; j < SIDE; j++)                                            \
+                        MINE(sum)                                                                  \
+        [i * SIDE + j] = FMA(a[d][THREAD / LINE * SIDE + i], b[d][THREAD % LINE + j * LINE],       \
+                             MINE(sum)[i * SIDE + j]);                                             \
     }                                                                                              \
     PHASE                                                                                          \
-    for (uint32_t i = 0; i < SIDE; i++)                                                            \
-        for (uint32_t j = 0; j < SIDE; j++)                                                        \
+        for (uint32_t i = 0; i < SIDE; i++)                                                        \
+            for (uint32_t j = 0; j < SIDE; j++)                                                    \
     gemm_store(&(g), form, &(p), (p).m + THREAD / LINE * SIDE + i,                                 \
                (p).n + THREAD % LINE + j * LINE, MINE(sum)[i * SIDE + j])
 
@@ -188,8 +188,7 @@ GEMM_KERNEL(gemm_conv_weight, GEMM_WEIGHT, true, true)
 
 KERNEL(gemm_sum_parts, cuda_parts)
 {
-    EACH(i, arg.n)
-    {
+    EACH (i, arg.n) {
         float sum = arg.part[i];
 
         for (uint32_t p = 1; p < arg.parts; p++)

@@ -12,8 +12,7 @@
 
 KERNEL(heads_move, cuda_move)
 {
-    EACH(i, (size_t)arg.rows * arg.width)
-    {
+    EACH (i, (size_t)arg.rows * arg.width) {
         const size_t row = i / arg.width, at = i % arg.width;
 
         arg.out[row * arg.out_step + at] = arg.x[row * arg.step + at];
@@ -22,8 +21,7 @@ KERNEL(heads_move, cuda_move)
 
 KERNEL(heads_pad, cuda_move)
 {
-    EACH(i, (size_t)arg.rows * arg.out_step)
-    {
+    EACH (i, (size_t)arg.rows * arg.out_step) {
         const size_t row = i / arg.out_step, at = i % arg.out_step;
 
         arg.out[i] = at < arg.width ? arg.x[row * arg.step + at] : 0;
@@ -36,8 +34,7 @@ KERNEL(heads_rotate, cuda_rotate)
 {
     const uint32_t size = 2 * arg.half, heads = arg.turned + arg.kept;
 
-    EACH(k, (size_t)arg.rows * arg.half)
-    {
+    EACH (k, (size_t)arg.rows * arg.half) {
         const uint32_t row = (uint32_t)(k / arg.half), i = (uint32_t)(k % arg.half);
         const double slow = exp2(-(double)i / (double)arg.half * arg.log_theta);
         const double angle = (double)(row % arg.length) * slow;

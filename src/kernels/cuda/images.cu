@@ -211,8 +211,7 @@ INLINE void images_measure(images_choice *choice, uint64_t *sum, const co_images
 
     if (at < 0)
         return;
-    PHASE
-    {
+    PHASE {
         uint64_t own = 0;
 
         for (int64_t e = THREAD; e < n; e += THREADS) {
@@ -224,8 +223,7 @@ INLINE void images_measure(images_choice *choice, uint64_t *sum, const co_images
         }
         sum[THREAD] = own;
     }
-    PHASE
-    {
+    PHASE {
         uint64_t all = 0;
 
         for (uint32_t t = 0; t < THREADS && THREAD == 0; t++)
@@ -298,13 +296,11 @@ INLINE void images_cut_out(float *out, int64_t *cut, const cuda_images *arg, uin
     const co_images_recipe *r = arg->recipe;
     const int64_t plane = (int64_t)r->to[0] * r->to[1];
 
-    PHASE
-    {
+    PHASE {
         if (THREAD == 0)
             images_cut(cut, arg, k, hole, sample);
     }
-    PHASE
-    {
+    PHASE {
         const int64_t width = cut[3] - cut[2], n = (cut[1] - cut[0]) * width;
 
         for (int64_t e = THREAD; e < r->channels * n; e += THREADS)
@@ -327,21 +323,18 @@ KERNEL(images_draw, cuda_images)
         const uint8_t *image = arg.pixels + sample * stored;
         float *out = arg.out + (int64_t)i * size;
 
-        PHASE
-        {
+        PHASE {
             if (THREAD < 4)
                 choice.box[THREAD] = r->box[THREAD];
         }
-        PHASE
-        {
+        PHASE {
             if (THREAD < (uint32_t)r->floats)
                 images_choose(&choice, &arg, THREAD, sample);
         }
         for (int32_t k = 0; k < r->floats; k++)
             if (r->step[k].kind == CO_IMAGES_JITTER)
                 images_measure(&choice, sum, r, image, k);
-        PHASE
-        {
+        PHASE {
             if (colors)
                 images_draw_pixels(out, &arg, image, &choice, THREAD, THREADS);
             for (int64_t e = THREAD; e < size && !colors; e += THREADS)

@@ -20,30 +20,29 @@ KERNEL(layout_transpose, cuda_transpose)
         const size_t first = (size_t)(work / across / down) * arg.rows * arg.columns;
 
         PHASE
-        for (uint32_t e = THREAD; e < TILE * TILE; e += THREADS) {
-            const uint32_t r = row + e / TILE, c = column + e % TILE;
+            for (uint32_t e = THREAD; e < TILE * TILE; e += THREADS) {
+                const uint32_t r = row + e / TILE, c = column + e % TILE;
 
-            if (r < arg.rows && c < arg.columns)
-                tile[e / TILE * (TILE + 1) + e % TILE] =
-                    element_read(arg.in, first + (size_t)r * arg.columns + c, arg.from);
-        }
+                if (r < arg.rows && c < arg.columns)
+                    tile[e / TILE * (TILE + 1) + e % TILE] =
+                        element_read(arg.in, first + (size_t)r * arg.columns + c, arg.from);
+            }
         PHASE
-        for (uint32_t e = THREAD; e < TILE * TILE; e += THREADS) {
-            const uint32_t c = column + e / TILE, r = row + e % TILE;
-            const size_t at = first + (size_t)c * arg.rows + r;
+            for (uint32_t e = THREAD; e < TILE * TILE; e += THREADS) {
+                const uint32_t c = column + e / TILE, r = row + e % TILE;
+                const size_t at = first + (size_t)c * arg.rows + r;
 
-            if (r < arg.rows && c < arg.columns)
-                element_write(arg.out, at, arg.to,
-                              tile[e % TILE * (TILE + 1) + e / TILE] +
-                                  (arg.accumulate ? ((const float *)arg.out)[at] : 0));
-        }
+                if (r < arg.rows && c < arg.columns)
+                    element_write(arg.out, at, arg.to,
+                                  tile[e % TILE * (TILE + 1) + e / TILE] +
+                                      (arg.accumulate ? ((const float *)arg.out)[at] : 0));
+            }
     }
 }
 
 INLINE void layout_add_bias(const cuda_add_row *arg, int together)
 {
-    EACH(i, arg->rows * arg->columns / (uint32_t)together)
-    {
+    EACH (i, arg->rows * arg->columns / (uint32_t)together) {
         const size_t at = i * (uint32_t)together;
         const uint32_t column = (uint32_t)at % arg->columns;
         float v[CUDA_TOGETHER], bias[CUDA_TOGETHER];

@@ -26,17 +26,16 @@
                                                                                                    \
     KERNEL(pointwise_##name, cuda_pointwise)                                                       \
     {                                                                                              \
-        EACH(i, arg.n / CUDA_TOGETHER + arg.n % CUDA_TOGETHER)                                     \
-        {                                                                                          \
+        EACH (i, arg.n / CUDA_TOGETHER + arg.n % CUDA_TOGETHER) {                                  \
             float x[CUDA_TOGETHER], y[CUDA_TOGETHER] = {0};                                        \
                                                                                                    \
             if (i < arg.n / CUDA_TOGETHER) {                                                       \
-                elements_read_all(x, arg.x, i * CUDA_TOGETHER, arg.type);                          \
+                elements_read_all(x, arg.x, i *CUDA_TOGETHER, arg.type);                           \
                 if (arg.y)                                                                         \
-                    elements_read_all(y, arg.y, i * CUDA_TOGETHER, arg.type);                      \
+                    elements_read_all(y, arg.y, i *CUDA_TOGETHER, arg.type);                       \
                 for (int e = 0; e < CUDA_TOGETHER; e++)                                            \
                     x[e] = pointwise_##name##_of(&arg, x[e], y[e]);                                \
-                elements_write_all(arg.out, i * CUDA_TOGETHER, arg.type, x);                       \
+                elements_write_all(arg.out, i *CUDA_TOGETHER, arg.type, x);                        \
             } else {                                                                               \
                 const size_t at = arg.n - 1 - (i - arg.n / CUDA_TOGETHER);                         \
                                                                                                    \
@@ -81,16 +80,16 @@ static inline float pointwise_silu_slope(float x)
 }
 
 POINTWISE(add, x + y)
-POINTWISE(mul, x * y)
-POINTWISE(scale, (float)(arg->factor * (double)x))
+POINTWISE(mul, x *y)
+POINTWISE(scale, (float)(arg->factor *(double)x))
 POINTWISE(relu, x <= 0 ? 0 : x) /* a NaN stays one */
 POINTWISE(relu_backward, y <= 0 ? 0 : x)
 POINTWISE(tanh, tanhf(x))
-POINTWISE(tanh_backward, x * (1 - y * y))
+POINTWISE(tanh_backward, x *(1 - y * y))
 POINTWISE(gelu, pointwise_gelu_value(x, arg->tanh))
-POINTWISE(gelu_backward, x * pointwise_gelu_slope(y, arg->tanh))
-POINTWISE(silu, x * pointwise_sigmoid(x))
-POINTWISE(silu_backward, x * pointwise_silu_slope(y))
+POINTWISE(gelu_backward, x *pointwise_gelu_slope(y, arg->tanh))
+POINTWISE(silu, x *pointwise_sigmoid(x))
+POINTWISE(silu_backward, x *pointwise_silu_slope(y))
 
 /* ---- dropout ---- */
 
@@ -118,8 +117,7 @@ KERNEL(pointwise_dropout, cuda_dropout)
 {
     const uint32_t quads = (arg.count + 3) / 4;
 
-    EACH(i, (size_t)arg.rows * quads)
-    {
+    EACH (i, (size_t)arg.rows * quads) {
         const uint32_t row = (uint32_t)i / quads, quad = (uint32_t)i % quads;
         const co_rng rng = pointwise_rng(&arg, row);
         const size_t first = (size_t)row * arg.count + 4 * (size_t)quad;
@@ -142,8 +140,7 @@ static inline uint32_t pointwise_place(const cuda_dropout *arg, uint32_t at)
 /* `span` elements have one number, and neighbours in memory those of other places. */
 KERNEL(pointwise_dropout_spans, cuda_dropout)
 {
-    EACH(i, (size_t)arg.rows * arg.count)
-    {
+    EACH (i, (size_t)arg.rows * arg.count) {
         const uint32_t row = (uint32_t)i / arg.count;
         const uint32_t number = pointwise_place(&arg, (uint32_t)i % arg.count) / arg.span;
         const co_rng rng = pointwise_rng(&arg, row);
@@ -156,8 +153,7 @@ KERNEL(pointwise_dropout_spans, cuda_dropout)
 
 KERNEL(pointwise_convert, cuda_convert)
 {
-    EACH(i, arg.n / CUDA_TOGETHER + arg.n % CUDA_TOGETHER)
-    {
+    EACH (i, arg.n / CUDA_TOGETHER + arg.n % CUDA_TOGETHER) {
         float v[CUDA_TOGETHER];
 
         if (i < arg.n / CUDA_TOGETHER) {

@@ -123,12 +123,12 @@ static inline size_t pool_tasks(const cuda_pool *arg, int32_t height, int32_t wi
     KERNEL(pool_##name, cuda_pool)                                                                 \
     {                                                                                              \
         if (arg.together == 1) {                                                                   \
-            EACH(i, pool_tasks(&arg, height, width, 1))                                            \
-            pool_##name##_do(&arg, pool_find(&arg, i, height, width, 1), 1);                       \
+            EACH (i, pool_tasks(&arg, height, width, 1))                                           \
+                pool_##name##_do(&arg, pool_find(&arg, i, height, width, 1), 1);                   \
         } else {                                                                                   \
-            EACH(i, pool_tasks(&arg, height, width, CUDA_TOGETHER))                                \
-            pool_##name##_do(&arg, pool_find(&arg, i, height, width, CUDA_TOGETHER),               \
-                             CUDA_TOGETHER);                                                       \
+            EACH (i, pool_tasks(&arg, height, width, CUDA_TOGETHER))                               \
+                pool_##name##_do(&arg, pool_find(&arg, i, height, width, CUDA_TOGETHER),           \
+                                 CUDA_TOGETHER);                                                   \
         }                                                                                          \
     }
 

@@ -5,8 +5,7 @@
 
 KERNEL(roof_draw, cuda_roof_draw)
 {
-    EACH(i, arg.n)
-    {
+    EACH (i, arg.n) {
         const uint32_t mixed = (uint32_t)i * 2654435761u;
 
         arg.word[i] = 0x3c003c00u | ((mixed ^ mixed >> 15) & 0x83ff83ffu);
@@ -15,8 +14,7 @@ KERNEL(roof_draw, cuda_roof_draw)
 
 KERNEL(roof_triad, cuda_roof_triad)
 {
-    EACH(i, arg.n)
-    {
+    EACH (i, arg.n) {
         const cuda_four b = arg.b[i], c = arg.c[i];
         cuda_four a;
 
@@ -28,8 +26,7 @@ KERNEL(roof_triad, cuda_roof_triad)
 
 KERNEL(roof_multiply_add, cuda_roof_multiply_add)
 {
-    PHASE
-    {
+    PHASE {
         const size_t at = (size_t)BLOCK * THREADS + THREAD;
         float x[CUDA_ROOF_CHAINS];
         float sum = 0;

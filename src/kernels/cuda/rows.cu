@@ -173,23 +173,22 @@ KERNEL(rows_mean, cuda_rows)
         }
         block_sum(sum, arg.lanes);
         PHASE
-        if (THREAD % arg.lanes == 0 && rows_row(&arg, first) < arg.rows)
-            arg.out[rows_row(&arg, first)] = sum[THREAD] / (float)arg.width;
+            if (THREAD % arg.lanes == 0 && rows_row(&arg, first) < arg.rows)
+                arg.out[rows_row(&arg, first)] = sum[THREAD] / (float)arg.width;
     }
 }
 
 KERNEL(rows_nll, cuda_rows)
 {
-    EACH(row, arg.rows)
-    arg.out[row] = -arg.x[row * arg.width + (uint32_t)arg.label[row]];
+    EACH (row, arg.rows)
+        arg.out[row] = -arg.x[row * arg.width + (uint32_t)arg.label[row]];
 }
 
 KERNEL(rows_nll_backward, cuda_rows)
 {
     const float scale = rows_scale(&arg);
 
-    EACH(i, (size_t)arg.rows * arg.width)
-    {
+    EACH (i, (size_t)arg.rows * arg.width) {
         const uint32_t row = (uint32_t)i / arg.width, c = (uint32_t)i % arg.width;
 
         arg.out[i] = c == (uint32_t)arg.label[row] ? -scale : 0;
@@ -234,8 +233,8 @@ KERNEL(rows_values, cuda_rows)
         }
         block_sum(sum, arg.lanes);
         PHASE
-        if (THREAD % arg.lanes == 0 && rows_row(&arg, first) < arg.rows)
-            arg.out[rows_row(&arg, first)] = sum[THREAD] / (float)arg.width;
+            if (THREAD % arg.lanes == 0 && rows_row(&arg, first) < arg.rows)
+                arg.out[rows_row(&arg, first)] = sum[THREAD] / (float)arg.width;
     }
 }
 
@@ -243,6 +242,6 @@ KERNEL(rows_values_backward, cuda_rows)
 {
     const float scale = rows_scale(&arg) / (float)arg.width;
 
-    EACH(i, (size_t)arg.rows * arg.width)
-    arg.out[i] = scale * rows_slope(arg.term, arg.x[i], arg.y[i]);
+    EACH (i, (size_t)arg.rows * arg.width)
+        arg.out[i] = scale * rows_slope(arg.term, arg.x[i], arg.y[i]);
 }

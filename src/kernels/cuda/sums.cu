@@ -104,8 +104,8 @@ KERNEL(sums_of_channels, cuda_sums)
         }
         block_sum_pairs(a, b, 1);
         PHASE
-        if (THREAD == 0)
-            sums_put(&arg, channel, part, a[0], b[0]);
+            if (THREAD == 0)
+                sums_put(&arg, channel, part, a[0], b[0]);
     }
 }
 
@@ -175,8 +175,7 @@ static inline void sums_join(double *a, double *b, const cuda_settle *arg, size_
 /* What goes over ranks. */
 KERNEL(sums_totals, cuda_settle)
 {
-    EACH(c, arg.channels)
-    {
+    EACH (c, arg.channels) {
         double a, b;
 
         sums_join(&a, &b, &arg, c);
@@ -203,8 +202,7 @@ INLINE void sums_take(double *a, double *b, double *count, const cuda_settle *ar
    are. Over ranks sums are of differences from the running mean, which all ranks have. */
 KERNEL(sums_settle_moments, cuda_settle)
 {
-    EACH(c, arg.channels)
-    {
+    EACH (c, arg.channels) {
         const double rate = arg.momentum;
         double sum, squares, count, shift, mean, var, unbiased;
 
@@ -231,8 +229,7 @@ KERNEL(sums_settle_moments, cuda_settle)
 /* Evaluation: by the running statistics. */
 KERNEL(sums_recall, cuda_settle)
 {
-    EACH(c, arg.channels)
-    {
+    EACH (c, arg.channels) {
         arg.stat[c].mean = arg.running_mean[c];
         arg.stat[c].scale = (float)(1 / sqrt((double)arg.running_var[c] + arg.eps));
     }
@@ -246,8 +243,7 @@ static inline void sums_put_gradient(float *to, double value, bool accumulate)
 
 KERNEL(sums_settle_gradients, cuda_settle)
 {
-    EACH(c, arg.channels)
-    {
+    EACH (c, arg.channels) {
         double sum, product;
 
         sums_join(&sum, &product, &arg, c);
@@ -265,8 +261,7 @@ KERNEL(sums_settle_gradients, cuda_settle)
 /* Over ranks: the means of the gradients. */
 KERNEL(sums_settle_means, cuda_settle)
 {
-    EACH(c, arg.channels)
-    {
+    EACH (c, arg.channels) {
         double sum, product, count;
 
         sums_take(&sum, &product, &count, &arg, c);
