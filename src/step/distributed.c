@@ -98,6 +98,20 @@ static co_status distributed_check_parts(const co_distributed *d)
     return CO_OK;
 }
 
+/* Room for the squares of the gradient, where ranks sum parts of it and its norm is wanted. */
+static co_status distributed_take_squares(co_distributed *d)
+{
+    const co_store *store = d->options.model->store;
+    const size_t n = (store->n + CO_VECTOR_SQUARES - 1) / CO_VECTOR_SQUARES;
+    void *room = NULL;
+
+    if (d->options.clip_norm <= 0 || !co_distributed_sums_slices(d))
+        return CO_OK;
+    CO_TRY(co_device_alloc(&room, store->device, n * sizeof(*d->block_squares), CO_MEMORY_DEVICE));
+    d->block_squares = room;
+    return CO_OK;
+}
+
 co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
                                      const co_distributed_options *options)
 {
@@ -143,6 +157,8 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
         co_model_drop_plans(options->model);
     if (st == CO_OK)
         st = co_distributed_forget_others(d);
+    if (st == CO_OK)
+        st = distributed_take_squares(d);
     if (st != CO_OK) {
         co_distributed_destroy(d);
         return st;
@@ -243,7 +259,7 @@ void co_distributed_destroy(co_distributed *d)
     co_optim_destroy(d->optim);
     co_device_free(d->options.model->store->device, d->norm_room, CO_MEMORY_DEVICE);
     co_free(d->frozen);
-    co_free(d->block_squares);
+    co_device_free(d->options.model->store->device, d->block_squares, CO_MEMORY_DEVICE);
     if (d->owns_config)
         co_config_destroy(d->config);
     co_free(d);

@@ -34,7 +34,9 @@ struct co_distributed {
     double norm;        /* of the last step; NaN: not computed */
     /* With a queue: steps whose norm is queued, as number + 1, and what it takes. */
     uint64_t norm_queued[DISTRIBUTED_IN_FLIGHT];
-    double *block_squares; /* owned; of the gradient, where ranks sum slices of it; NULL: not yet */
+    /* Owned, in the store's memory: of the whole gradient, where ranks sum parts of it and its norm
+     * clips; NULL: elsewhere. */
+    double *block_squares;
     double *norm_room; /* owned; (CO_VECTOR_PARTS), in the store's memory; NULL: not taken yet */
 };
 

@@ -4,10 +4,8 @@
  * summed.
  */
 #include <math.h>
-#include <string.h>
 
 #include "comm/queued.h"
-#include "core/mem.h"
 #include "core/rng.h"
 #include "device/device.h"
 #include "step/distributed_internal.h"
@@ -60,36 +58,36 @@ static void update_find_most(const co_strategy *s, const co_store *store)
     }
 }
 
-/* The squares of the blocks of this rank's slices; 0 of others. Their sum in order is that of
+/* The squares of the blocks of this rank's parts; 0 of others. Their sum in order is that of
    sum_squares over all. */
-static void update_add_blocks(co_distributed *d, double *block)
+static void update_add_blocks(const co_distributed *d)
 {
     const co_store *store = d->options.model->store;
     size_t begin, end;
 
     for (size_t i = 0; co_strategy_own_part(&begin, &end, d->strategy, i); i++)
-        for (size_t at = begin; at < end; at += CO_VECTOR_SQUARES)
-            store->vector->sum_squares(
-                store->queue, &block[at / CO_VECTOR_SQUARES], NULL, store->grad + at,
-                end - at < CO_VECTOR_SQUARES ? end - at : CO_VECTOR_SQUARES, &store->values->rule);
+        store->vector->block_squares(store->queue, d->block_squares + begin / CO_VECTOR_SQUARES,
+                                     store->grad + begin, end - begin, &store->values->rule);
 }
 
-/* co_clip_norm where each rank has its slices of the gradient alone: the same bits. */
-static co_status update_clip_slices(co_distributed *d)
+/* co_clip_norm where each rank has its parts of the gradient alone: the same bits. */
+static co_status update_clip_parts(co_distributed *d)
 {
     const co_store *store = d->options.model->store;
     const size_t n = (store->n + CO_VECTOR_SQUARES - 1) / CO_VECTOR_SQUARES;
     co_step_values *values = store->values;
+    const co_coll_args sum = {.coll = CO_COLL_ALLREDUCE,
+                              .in = d->block_squares,
+                              .out = d->block_squares,
+                              .count = n,
+                              .dtype = CO_F64,
+                              .op = CO_SUM,
+                              .queue = store->queue};
 
-    if (!d->block_squares && !(d->block_squares = co_calloc(n, sizeof(*d->block_squares))))
-        return CO_E_NOMEM;
-    memset(d->block_squares, 0, n * sizeof(*d->block_squares));
-    update_add_blocks(d, d->block_squares);
-    CO_TRY(
-        co_comm_allreduce(d->options.comm, d->block_squares, d->block_squares, n, CO_F64, CO_SUM));
-    values->sum_squares = 0;
-    for (size_t b = 0; b < n; b++)
-        values->sum_squares += d->block_squares[b];
+    CO_TRY(co_queue_fill(store->queue, d->block_squares, 0, n * sizeof(*d->block_squares)));
+    update_add_blocks(d);
+    CO_TRY(co_comm_enqueue_run(d->options.comm, &sum));
+    store->vector->sum_blocks(store->queue, &values->sum_squares, d->block_squares, n);
     if (co_scaler_is_on(&d->scaler))
         update_find_most(d->strategy, store);
     store->vector->step(store->queue, values, CO_STEP_CLIP, NULL);
@@ -122,8 +120,8 @@ static co_status update_find_overflow(const co_distributed *d)
 
 co_status distributed_judge(co_distributed *d)
 {
-    if (d->options.clip_norm > 0 && d->strategy->sliced)
-        CO_TRY(update_clip_slices(d));
+    if (d->block_squares)
+        CO_TRY(update_clip_parts(d));
     else if (d->options.clip_norm > 0)
         co_clip_norm(d->options.model->store, co_scaler_is_on(&d->scaler));
     return co_scaler_is_on(&d->scaler) ? update_find_overflow(d) : CO_OK;

@@ -19,7 +19,7 @@
  * of the whole store. On a device, whose memory ranks do not share, `parts` is the same among the
  * ranks of a host. There parts are slices of the store, too, so that a rank's state is one block,
  * and each bucket is summed for the rank in whose part it is; for all, where that is not enough:
- * with shards, for the norm of the whole gradient, and if other hosts have parts of their own.
+ * with shards, and if other hosts have parts of their own.
  */
 #include "comm/queued.h"
 #include "device/device.h"
@@ -120,13 +120,22 @@ static bool sync_divides(const co_strategy *strategy, const co_comm *local)
                                           strategy->store->n >= SYNC_PARTS_MIN);
 }
 
+/* Whether ranks can make the norm of the whole gradient of squares in their own parts. */
+static bool sync_parts_are_blocks(const co_strategy *strategy, const co_comm *comm)
+{
+    const size_t each = co_store_slice(strategy->store->n, 1, co_comm_size(comm));
+
+    return each > 0 && each % CO_VECTOR_SQUARES == 0;
+}
+
 /* Whether the sum of its part is enough for each of the ranks that divide the update. */
 static bool sync_owns(const co_strategy *strategy, const co_comm *comm)
 {
     const sync_state *self = strategy->self;
 
     return comm == strategy->comm && co_comm_size(comm) > 1 && !self->compress && !strategy->tree &&
-           !strategy->whole_norm && !co_device_is_host(strategy->store->device);
+           (!strategy->whole_norm || sync_parts_are_blocks(strategy, comm)) &&
+           !co_device_is_host(strategy->store->device);
 }
 
 /* The ranks of `comm` divide the update, and each has weights of its own. */

@@ -15,6 +15,8 @@
 #include "tensor/values.h"
 #include "tensor/vector.h"
 
+#define STORE_SLICE_BLOCKS 16 /* in a slice at least, where slices are of whole blocks */
+
 static co_status store_take(float **out, const co_store *store, size_t n, co_memory kind)
 {
     void *array = NULL;
@@ -296,9 +298,10 @@ co_status co_store_forget_state(co_store *store, size_t begin, size_t end)
 
 size_t co_store_slice(size_t n, int part, int parts)
 {
-    const size_t lines = n / CO_STORE_ALIGN;
+    const size_t many = STORE_SLICE_BLOCKS * (size_t)parts;
+    const size_t unit = n / CO_VECTOR_SQUARES < many ? CO_STORE_ALIGN : CO_VECTOR_SQUARES;
 
-    return part < parts ? lines / (size_t)parts * (size_t)part * CO_STORE_ALIGN : n;
+    return part < parts ? n / unit / (size_t)parts * (size_t)part * unit : n;
 }
 
 size_t co_store_place(size_t *end, size_t count)

@@ -103,7 +103,8 @@ co_status co_store_forget_state(co_store *store, size_t begin, size_t end);
 void co_store_forget_range(co_store *store, size_t begin, size_t end);
 
 /* Part `part` of `parts` of a store of n elements, nearly equal and a whole number of cache lines
-   each: begin, and the begin of the next. */
+   each, or of blocks whose squares are summed (CO_VECTOR_SQUARES) where there are many: begin, and
+   the begin of the next. */
 size_t co_store_slice(size_t n, int part, int parts);
 
 /* Next start for a tensor of `count` elements at `*end`; moves *end. */

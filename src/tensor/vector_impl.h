@@ -238,6 +238,24 @@ static void vector_sum_squares(co_queue *queue, double *out, float *most, const 
         memcpy(most, &key, sizeof(*most));
 }
 
+static void vector_block_squares(co_queue *queue, double *out, const float *x, size_t n,
+                                 const co_grad_rule *rule)
+{
+    for (size_t i = 0; i < n; i += CO_VECTOR_SQUARES, out++)
+        vector_sum_squares(queue, out, NULL, x + i,
+                           n - i < CO_VECTOR_SQUARES ? n - i : CO_VECTOR_SQUARES, rule);
+}
+
+static void vector_sum_blocks(co_queue *queue, double *out, const double *block, size_t n)
+{
+    double all = 0;
+
+    (void)queue;
+    for (size_t i = 0; i < n; i++)
+        all += block[i];
+    *out = all;
+}
+
 static void vector_measure_squares(co_queue *queue, double *out, double *room, const float *x,
                                    size_t n, const co_grad_rule *rule)
 {
@@ -413,6 +431,8 @@ const co_vector_ops VECTOR_TABLE = {
     .average = vector_average,
     .drop_nonfinite = vector_drop_nonfinite,
     .sum_squares = vector_sum_squares,
+    .block_squares = vector_block_squares,
+    .sum_blocks = vector_sum_blocks,
     .measure_squares = vector_measure_squares,
     .max_abs = vector_max_abs,
     .round_nearest = vector_round_nearest,

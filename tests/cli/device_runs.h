@@ -43,6 +43,18 @@
     "log_every: 1\n"                                                                               \
     "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
 
+/* Of so many weights that parts are whole blocks of squares. */
+#define DEVICE_WIDE                                                                                \
+    "layers:\n"                                                                                    \
+    "  - flatten\n"                                                                                \
+    "  - linear: 320\n"                                                                            \
+    "  - relu\n"                                                                                   \
+    "  - linear: 10\n"                                                                             \
+    "data: {name: synthetic, shape: [1, 10, 10], classes: 10, samples: 48}\n"                      \
+    "batch: 12\n"                                                                                  \
+    "max_steps: 3\n"                                                                               \
+    "optimizer: {name: sgd, lr: 0.05, momentum: 0.9}\n"
+
 #define DEVICE_RESNET                                                                              \
     "model: {name: resnet18, stem: cifar}\n"                                                       \
     "data: {name: synthetic, shape: [3, 16, 16], classes: 10, samples: 24}\n"                      \

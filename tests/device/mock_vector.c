@@ -154,6 +154,28 @@ static void mock_sum_squares(co_queue *queue, double *out, float *most, const fl
                  &(mock_call){.run = run_sum_squares, .p = {out, IN(x), IN(rule), most}, .n = n});
 }
 
+static void run_block_squares(const mock_call *c)
+{
+    co_vector_host()->block_squares(NULL, c->p[0], c->p[1], c->n, c->p[2]);
+}
+
+static void mock_block_squares(co_queue *queue, double *out, const float *x, size_t n,
+                               const co_grad_rule *rule)
+{
+    mock_call_on(queue,
+                 &(mock_call){.run = run_block_squares, .p = {out, IN(x), IN(rule)}, .n = n});
+}
+
+static void run_sum_blocks(const mock_call *c)
+{
+    co_vector_host()->sum_blocks(NULL, c->p[0], c->p[1], c->n);
+}
+
+static void mock_sum_blocks(co_queue *queue, double *out, const double *block, size_t n)
+{
+    mock_call_on(queue, &(mock_call){.run = run_sum_blocks, .p = {out, IN(block)}, .n = n});
+}
+
 static void mock_measure_squares(co_queue *queue, double *out, double *room, const float *x,
                                  size_t n, const co_grad_rule *rule)
 {
@@ -353,6 +375,8 @@ const co_vector_ops mock_vector = {
     .drop_nonfinite = mock_drop_nonfinite,
     .sum_squares = mock_sum_squares,
     .measure_squares = mock_measure_squares,
+    .block_squares = mock_block_squares,
+    .sum_blocks = mock_sum_blocks,
     .max_abs = mock_max_abs,
     .round_nearest = mock_round_nearest,
     .round_stochastic = mock_round_stochastic,

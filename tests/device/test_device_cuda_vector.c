@@ -15,8 +15,9 @@
 #include "standin/open_gpu.h"
 #include "tensor/vector.h"
 
-#define MANY  700001 /* more than the threads of the largest launch */
-#define PICKS 5000
+#define MANY   700001 /* more than the threads of the largest launch */
+#define PICKS  5000
+#define BLOCKS (MANY / CO_VECTOR_SQUARES + 1)
 
 /* The same arrays in two places. */
 typedef struct place {
@@ -26,7 +27,7 @@ typedef struct place {
     float *x, *y; /* (MANY) */
     uint16_t *half;
     uint32_t *index, *room;
-    double *squares;
+    double *squares, *block; /* (1), (BLOCKS) */
     float *most;
 } place;
 
@@ -50,13 +51,14 @@ static void open_place(place *p, co_device *device, const float *x)
     p->index = take(p, PICKS * sizeof(*p->index));
     p->room = take(p, p->vector->top_k_room(PICKS) * sizeof(*p->room));
     p->squares = take(p, sizeof(*p->squares));
+    p->block = take(p, BLOCKS * sizeof(*p->block));
     p->most = take(p, sizeof(*p->most));
     assert_int_equal(co_queue_copy_now(p->queue, p->x, x, MANY * sizeof(float)), CO_OK);
 }
 
 static void close_place(place *p)
 {
-    void *const blocks[] = {p->x, p->y, p->half, p->index, p->room, p->squares, p->most};
+    void *const blocks[] = {p->x, p->y, p->half, p->index, p->room, p->squares, p->block, p->most};
 
     co_queue_destroy(p->queue);
     for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++)
@@ -98,6 +100,7 @@ static void reduce(const place *p, size_t n, size_t k)
 {
     p->vector->top_k(p->queue, p->index, p->room, p->x, n, k);
     p->vector->sum_squares(p->queue, p->squares, p->most, p->x, n, NULL);
+    p->vector->block_squares(p->queue, p->block, p->x, n, NULL);
 }
 
 static void vector_reductions_of_any_length_have_bits_of_host(void **state)
@@ -118,9 +121,39 @@ static void vector_reductions_of_any_length_have_bits_of_host(void **state)
         check(&there, &here, there.index, here.index, k * sizeof(*here.index));
         check(&there, &here, there.squares, here.squares, sizeof(*here.squares));
         check(&there, &here, there.most, here.most, sizeof(*here.most));
+        check(&there, &here, there.block, here.block,
+              (length[i] + CO_VECTOR_SQUARES - 1) / CO_VECTOR_SQUARES * sizeof(*here.block));
     }
     close_place(&there);
     close_place(&here);
+    co_free(x);
+    co_cuda_close(device);
+}
+
+/* Of more blocks than are added up at once. */
+static void vector_squares_of_many_blocks_have_bits_of_host(void **state)
+{
+    const size_t n = ((size_t)1 << 23) + 1500;
+    float *x = draw(false), *lots = co_calloc(n, sizeof(*lots));
+    co_device *device = open_gpu();
+    place there, here;
+    void *copy;
+
+    (void)state;
+    assert_non_null(lots);
+    for (size_t i = 0; i < n; i++)
+        lots[i] = x[i % MANY];
+    open_place(&there, device, x);
+    open_place(&here, NULL, x);
+    copy = take(&there, n * sizeof(*lots));
+    assert_int_equal(co_queue_copy_now(there.queue, copy, lots, n * sizeof(*lots)), CO_OK);
+    there.vector->sum_squares(there.queue, there.squares, NULL, copy, n, NULL);
+    here.vector->sum_squares(NULL, here.squares, NULL, lots, n, NULL);
+    check(&there, &here, there.squares, here.squares, sizeof(*here.squares));
+    co_device_free(device, copy, CO_MEMORY_DEVICE);
+    close_place(&there);
+    close_place(&here);
+    co_free(lots);
     co_free(x);
     co_cuda_close(device);
 }
@@ -230,6 +263,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vector_entries_have_bits_of_host),
         cmocka_unit_test(vector_reductions_of_any_length_have_bits_of_host),
+        cmocka_unit_test(vector_squares_of_many_blocks_have_bits_of_host),
         cmocka_unit_test(vector_top_k_with_ties_has_bits_of_host),
         cmocka_unit_test(vector_measured_squares_are_those_of_host),
         cmocka_unit_test(vector_rounding_of_every_size_has_bits_of_host),

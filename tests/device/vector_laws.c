@@ -14,9 +14,10 @@
 #include "core/rng.h"
 #include "tensor/vector.h"
 
-#define N    1000
-#define K    50
-#define ROOM 20000
+#define N       1000
+#define K       50
+#define ROOM    20000
+#define SQUARES 5
 
 /* Arrays in memory of a device or the host. */
 typedef struct arrays {
@@ -24,8 +25,8 @@ typedef struct arrays {
     co_queue *queue;
     float *x, *y, *z; /* (N) */
     uint32_t *index, *room;
-    uint16_t *half; /* (2, N) */
-    double *squares;
+    uint16_t *half;  /* (2, N) */
+    double *squares; /* (SQUARES) */
     float *most;
     co_grad_rule *rule; /* 0.5, 0.8 */
     uint64_t *step;     /* 3 */
@@ -39,7 +40,7 @@ typedef struct values {
     float x[N], y[N], z[N];
     uint32_t index[K];
     uint16_t half[2 * N];
-    double squares;
+    double squares[SQUARES];
     float most[2];
 } values;
 
@@ -173,6 +174,10 @@ static void compute(const co_vector_ops *vector, const arrays *a)
         vector->copy_unless(q, a->most, a->y + 500 + 30 * i, NULL, 20);
     }
     vector->sum_squares(q, a->squares, a->most + 1, a->x, N, a->rule);
+    vector->block_squares(q, a->squares + 1, a->x, N, NULL);
+    vector->block_squares(q, a->squares + 2, a->y + 5, N - 5, a->rule);
+    vector->sum_blocks(q, a->squares + 3, a->squares, 3);
+    vector->sum_blocks(q, a->squares + 4, a->squares, 0);
     vector->max_abs(q, a->most, a->x, N);
 }
 

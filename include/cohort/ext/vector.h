@@ -150,6 +150,14 @@ typedef struct co_vector_ops {
      *  CO_STEP_END alone, is copied. */
     void (*step)(co_queue *queue, co_step_values *values, co_step_stage stage,
                  const co_loss_scale_rules *rules);
+
+    /* ---- sum_squares in two parts, so that several ranks can have blocks of one array ---- */
+
+    /** out[b] is that of block b alone: as many as CO_VECTOR_SQUARES goes into n, rounded up. */
+    void (*block_squares)(co_queue *queue, double *out, const float *x, size_t n,
+                          const co_grad_rule *rule);
+    /** The sum of block[0 .. n - 1], from first to last. */
+    void (*sum_blocks)(co_queue *queue, double *out, const double *block, size_t n);
 } co_vector_ops;
 
 #ifdef __cplusplus

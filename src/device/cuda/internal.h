@@ -51,6 +51,7 @@ typedef struct cuda_queue {
     co_queue base;
     CUstream stream;
     double *squares;  /* (2) owned; of the GPU: norms of a tensor, between two of its kernels */
+    double *blocks;   /* (CUDA_SQUARES_ROOM) after them: squares of blocks, likewise */
     uint64_t capture; /* number of the capture that it is part of; 0: of none */
     struct cuda_queue *branch; /* the next one that has joined the same capture */
     char why[CUDA_WHY];        /* what the capture that began with it could not take; "": nothing */

@@ -9,6 +9,7 @@
 /* Each file, and each kernel with the file that has it. */
 #define CUDA_FILES(X)                                                                              \
     X(vector)                                                                                      \
+    X(squares)                                                                                     \
     X(matrix)                                                                                      \
     X(update)                                                                                      \
     X(pointwise)                                                                                   \
@@ -38,9 +39,10 @@
     X(vector, vector_average)                                                                      \
     X(vector, vector_drop_nonfinite)                                                               \
     X(vector, vector_max_abs)                                                                      \
-    X(vector, vector_sum_squares)                                                                  \
-    X(vector, vector_part_squares)                                                                 \
-    X(vector, vector_join_squares)                                                                 \
+    X(squares, squares_blocks)                                                                     \
+    X(squares, squares_add)                                                                        \
+    X(squares, squares_parts)                                                                      \
+    X(squares, squares_join)                                                                       \
     X(vector, vector_round_nearest)                                                                \
     X(vector, vector_round_stochastic)                                                             \
     X(vector, vector_narrow)                                                                       \

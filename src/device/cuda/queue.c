@@ -10,6 +10,7 @@
 
 #include "core/mem.h"
 #include "device/cuda/internal.h"
+#include "kernels/cuda/vector.h"
 
 static cuda_device *queue_device(const co_queue *queue)
 {
@@ -60,7 +61,7 @@ co_status cuda_queue_create(co_queue **out, co_device *base)
     if (!queue)
         return CO_E_NOMEM;
     queue->base.device = base;
-    result = device->cu->cuMemAlloc(&squares, 2 * sizeof(*queue->squares));
+    result = device->cu->cuMemAlloc(&squares, (2 + CUDA_SQUARES_ROOM) * sizeof(*queue->squares));
     if (result == CUDA_SUCCESS)
         result = device->cu->cuStreamCreate(&queue->stream, CU_STREAM_NON_BLOCKING);
     if (result != CUDA_SUCCESS) {
@@ -70,6 +71,7 @@ co_status cuda_queue_create(co_queue **out, co_device *base)
         return cuda_fail(result, "GPU %d gives no stream", device->index);
     }
     queue->squares = (double *)(uintptr_t)squares; /* NOLINT(performance-no-int-to-ptr) */
+    queue->blocks = queue->squares + 2;
     *out = &queue->base;
     return CO_OK;
 }

@@ -89,13 +89,41 @@ static void vector_max_abs(co_queue *queue, float *out, const float *x, size_t n
     cuda_launch(queue, CUDA_vector_max_abs, n, &(cuda_arrays){.out = out, .x = x, .n = n});
 }
 
+static void vector_block_squares(co_queue *queue, double *out, const float *x, size_t n,
+                                 const co_grad_rule *rule)
+{
+    cuda_launch(queue, CUDA_squares_blocks,
+                (n + CUDA_SQUARES - 1) / CUDA_SQUARES * CUDA_SQUARES_SUMS,
+                &(cuda_squares){.out = out, .x = x, .rule = rule, .n = n});
+}
+
+static void vector_add_blocks(co_queue *queue, double *out, const double *block, size_t n,
+                              bool more)
+{
+    cuda_launch_blocks(queue, CUDA_squares_add, 1,
+                       &(cuda_squares){.out = out, .part = block, .n = n, .more = more});
+}
+
+static void vector_sum_blocks(co_queue *queue, double *out, const double *block, size_t n)
+{
+    vector_add_blocks(queue, out, block, n, false);
+}
+
+/* As many blocks at once as there is room for. */
 static void vector_sum_squares(co_queue *queue, double *out, float *most, const float *x, size_t n,
                                const co_grad_rule *rule)
 {
+    const size_t step = (size_t)CUDA_SQUARES_ROOM * CUDA_SQUARES;
+    double *room = ((cuda_queue *)queue)->blocks;
+
     if (most)
         vector_max_abs(queue, most, x, n);
-    cuda_launch_blocks(queue, CUDA_vector_sum_squares, 1,
-                       &(cuda_squares){.out = out, .x = x, .rule = rule, .n = n});
+    for (size_t at = 0; at == 0 || at < n; at += step) {
+        const size_t part = n - at < step ? n - at : step;
+
+        vector_block_squares(queue, room, x + at, part, rule);
+        vector_add_blocks(queue, out, room, (part + CUDA_SQUARES - 1) / CUDA_SQUARES, at > 0);
+    }
 }
 
 static void vector_measure_squares(co_queue *queue, double *out, double *room, const float *x,
@@ -103,10 +131,10 @@ static void vector_measure_squares(co_queue *queue, double *out, double *room, c
 {
     cuda_squares args = {.out = room, .x = x, .rule = rule, .n = n};
 
-    cuda_launch_blocks(queue, CUDA_vector_part_squares, CO_VECTOR_PARTS, &args);
+    cuda_launch_blocks(queue, CUDA_squares_parts, CO_VECTOR_PARTS, &args);
     args.out = out;
     args.part = room;
-    cuda_launch_blocks(queue, CUDA_vector_join_squares, 1, &args);
+    cuda_launch_blocks(queue, CUDA_squares_join, 1, &args);
 }
 
 /* ---- 16 bits ---- */
@@ -271,6 +299,8 @@ const co_vector_ops cuda_vector = {
     .drop_nonfinite = vector_drop_nonfinite,
     .sum_squares = vector_sum_squares,
     .measure_squares = vector_measure_squares,
+    .block_squares = vector_block_squares,
+    .sum_blocks = vector_sum_blocks,
     .max_abs = vector_max_abs,
     .round_nearest = vector_round_nearest,
     .round_stochastic = vector_round_stochastic,

@@ -2,6 +2,7 @@
 #ifndef CO_KERNELS_CUDA_VECTOR_H
 #define CO_KERNELS_CUDA_VECTOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <cohort/ext/rng.h>
@@ -21,12 +22,18 @@ typedef struct cuda_arrays {
     size_t n;
 } cuda_arrays;
 
+/* Elements of a block of squares, CO_VECTOR_SQUARES; blocks that are added up at once. */
+#define CUDA_SQUARES      1024
+#define CUDA_SQUARES_SUMS 8 /* of a block: element i goes to sum i mod 8, the last ones to 0 */
+#define CUDA_SQUARES_ROOM 8192
+
 typedef struct cuda_squares {
     double *out;
     const float *x;           /* (n) */
-    const double *part;       /* (CO_VECTOR_PARTS) for vector_join_squares */
+    const double *part;       /* (n) for squares_add, (CO_VECTOR_PARTS) for squares_join */
     const co_grad_rule *rule; /* NULL: none */
     size_t n;
+    bool more;
 } cuda_squares;
 
 typedef struct cuda_halves {
