@@ -224,6 +224,19 @@ bool plan_prefers_wide(const co_plan *plan, const co_call *narrow, const co_call
     return false;
 }
 
+bool plan_takes_half(const co_plan *plan, const co_call *narrow, const co_call *wide)
+{
+    const char *why;
+
+    for (choose_pair at = choose_first(plan); *at.backend; choose_step(&at)) {
+        const co_kernel *kernel = choose_look(&at, narrow->op->name);
+
+        if (kernel && plan_kernel_supports(kernel, wide, &why))
+            return plan_kernel_takes(kernel, narrow) && plan_kernel_supports(kernel, narrow, &why);
+    }
+    return false;
+}
+
 void co_plan_pick_text(char out[CO_PLAN_PICK_TEXT], const co_plan_pick *pick)
 {
     const char *name = pick->kernel->name;

@@ -222,7 +222,8 @@ static void compile_set_params(co_call *call, const co_plan *plan, const co_node
     }
 }
 
-/* The node's call with all tensors of one type, for kernels to inspect. */
+/* The node's call with all tensors of numbers of one type, but for losses, for kernels to inspect.
+ */
 static co_call compile_imagine(co_tensor *room, const co_plan *plan, const co_call *init,
                                co_dtype dtype)
 {
@@ -231,11 +232,12 @@ static co_call compile_imagine(co_tensor *room, const co_plan *plan, const co_ca
 
     for (int i = 0; i < node->op->n_in; i++, room++) {
         *room = plan->value[node->in[i]]->tensor;
-        room->dtype = dtype;
+        room->dtype = room->dtype == CO_I32 ? CO_I32 : dtype;
         call.in[i] = room;
     }
     for (int i = 0; i < node->op->n_out; i++, room++) {
-        *room = (co_tensor){.shape = plan->graph->var[node->out[i]].shape, .dtype = dtype};
+        *room = (co_tensor){.shape = plan->graph->var[node->out[i]].shape,
+                            .dtype = node->op->is_loss ? CO_F32 : dtype};
         room->shape.dim[0] = plan->options.batch;
         call.out[i] = room;
     }
@@ -250,6 +252,22 @@ static bool compile_stays_wide(const co_plan *plan, const co_call *init, co_dtyp
     const co_call wide = compile_imagine(wide_room, plan, init, CO_F32);
 
     return plan_prefers_wide(plan, &narrow, &wide);
+}
+
+/* What a node reads its first input as: its own type; but a loss, which is fp32, reads tensors of
+   16 bits as they are, with the same result, where its kernel can. */
+static co_dtype compile_input_type(const co_plan *plan, const co_call *init, co_dtype dtype)
+{
+    const co_node *node = &plan->graph->node[init->node];
+    co_tensor narrow_room[CO_OP_MAX_IN + CO_OP_MAX_OUT], wide_room[CO_OP_MAX_IN + CO_OP_MAX_OUT];
+    const co_dtype is = plan->value[node->in[0]]->tensor.dtype;
+    co_call narrow, wide;
+
+    if (!node->op->is_loss || !co_dtype_is_half(is))
+        return dtype;
+    narrow = compile_imagine(narrow_room, plan, init, is);
+    wide = compile_imagine(wide_room, plan, init, dtype);
+    return plan_takes_half(plan, &narrow, &wide) ? is : dtype;
 }
 
 co_call plan_describe_node(co_dtype *dtype, const co_plan *plan, int index)
@@ -276,7 +294,8 @@ static co_status compile_node(co_plan *plan, int index)
 
     plan->node_block = node->block;
     for (int i = 0; i < node->op->n_in; i++)
-        CO_TRY(plan_cast_input(&init.in[i], plan, node->in[i], dtype));
+        CO_TRY(plan_cast_input(&init.in[i], plan, node->in[i],
+                               i == 0 ? compile_input_type(plan, &init, dtype) : dtype));
     for (int i = 0; i < node->op->n_out; i++) {
         const co_var *var = &graph->var[node->out[i]];
         plan_tensor *t = plan_new_tensor(plan, &var->shape, dtype);

@@ -124,6 +124,8 @@ co_status plan_choose_kernel(plan_call *pc, co_plan *plan);
 bool plan_kernel_supports(const co_kernel *kernel, const co_call *call, const char **why);
 /* Whether a node that could have tensors of 16 bits, as in `narrow`, is faster as in `wide`. */
 bool plan_prefers_wide(const co_plan *plan, const co_call *narrow, const co_call *wide);
+/* Whether the first kernel that takes the node in fp32 computes in half precision, too. */
+bool plan_takes_half(const co_plan *plan, const co_call *narrow, const co_call *wide);
 /* The kernels that can run the call, in their order; returns how many, `most` at most. */
 int plan_list_kernels(co_plan_pick *out, int most, const co_plan *plan, const plan_call *pc);
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/half.h"
 #include "core/mem.h"
 #include "device/device.h"
 #include "ops/cases.h"
@@ -135,6 +136,13 @@ static void run(const network *n)
     }
 }
 
+static void close_network(network *n)
+{
+    co_plan_destroy(n->plan);
+    co_store_destroy(n->store);
+    harness_destroy(n->h);
+}
+
 static void check_network(co_device *device, const ops_case *c, const harness_mode *mode,
                           const ops_way *way)
 {
@@ -152,10 +160,8 @@ static void check_network(co_device *device, const ops_case *c, const harness_mo
     check_values(&n, "loss", loss, want.loss, want.n_loss);
     check_array(&n, CO_STORE_GRAD, "gradient", want.grad, want.n_grad);
     check_array(&n, CO_STORE_BUFFER, "buffer", want.buffer, want.n_buffer);
-    co_plan_destroy(n.plan);
-    co_store_destroy(n.store);
     harness_result_free(&want);
-    harness_destroy(n.h);
+    close_network(&n);
 }
 
 #define half_training(type)                                                                        \
@@ -193,21 +199,31 @@ static void add_step(char *out, size_t size, const co_plan_step *step)
     n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : "", call->op->name);
     for (int i = 0; call->fused[i] && n < size; i++)
         n += (size_t)snprintf(out + n, size - n, "+%s", call->fused[i]->name);
+    if (call->op->is_loss && co_dtype_is_half(call->in[0]->dtype) && n < size)
+        n += (size_t)snprintf(out + n, size - n, " of 16 bits");
     if (step->gradient && call->chained && n < size)
         (void)snprintf(out + n, size - n, "<%s", call->chained->fused[0]->name);
+}
+
+/* The case's network for training with tensors of 16 bits. */
+static void open_half(network *n, co_device *device, const ops_case *c, const ops_way *way)
+{
+    static const harness_mode mode = half_training(CO_BF16);
+    ops_case used = *c;
+    char net[512];
+
+    end_with_loss(&used, net, sizeof(net), way);
+    *n = (network){.mode = &mode, .way = way, .name = c->name};
+    n->h = cases_create(&used);
+    open_network(n, device);
 }
 
 void ops_write_steps(char *out, size_t size, co_device *device, const ops_case *c,
                      const ops_way *way)
 {
-    static const harness_mode mode = half_training(CO_BF16);
-    ops_case used = *c;
-    network n = {.mode = &mode, .way = way, .name = c->name};
-    char net[512];
+    network n;
 
-    end_with_loss(&used, net, sizeof(net), way);
-    n.h = cases_create(&used);
-    open_network(&n, device);
+    open_half(&n, device, c, way);
     *out = '\0';
     for (int s = 0; s < co_plan_step_count(n.plan); s++) {
         co_plan_step step;
@@ -216,9 +232,24 @@ void ops_write_steps(char *out, size_t size, co_device *device, const ops_case *
         if (strcmp(step.call->op->name, "cast") != 0)
             add_step(out, size, &step);
     }
-    co_plan_destroy(n.plan);
-    co_store_destroy(n.store);
-    harness_destroy(n.h);
+    close_network(&n);
+}
+
+void ops_write_kernel(char *out, size_t size, co_device *device, const ops_case *c,
+                      const ops_way *way, const char *op)
+{
+    network n;
+
+    open_half(&n, device, c, way);
+    *out = '\0';
+    for (int s = 0; s < co_plan_step_count(n.plan) && !*out; s++) {
+        co_plan_step step;
+
+        co_plan_step_at(&step, n.plan, s);
+        if (strcmp(step.call->op->name, op) == 0)
+            (void)snprintf(out, size, "%s", step.seen->kernel->name);
+    }
+    close_network(&n);
 }
 
 static bool is_named(const ops_case *c, const char *const *words)

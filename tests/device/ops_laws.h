@@ -21,8 +21,12 @@ int ops_check_table(co_device *device, const ops_way *way);
 /* One of them, or of a test's own; `half`: with tensors of 16 bits, too. */
 void ops_check_case(co_device *device, const ops_case *c, const ops_way *way, bool half);
 /* The steps of its training with tensors of 16 bits, but for casts: "linear+gelu" where
-   an op is fused, "linear<gelu" where the gradient goes through one that the call before has. */
+   an op is fused, "linear<gelu" where the gradient goes through one that the call before has,
+   "mse_loss of 16 bits" where the loss reads them. */
 void ops_write_steps(char *out, size_t size, co_device *device, const ops_case *c,
                      const ops_way *way);
+/* The kernel that the op gets there, of those of its backend. */
+void ops_write_kernel(char *out, size_t size, co_device *device, const ops_case *c,
+                      const ops_way *way, const char *op);
 
 #endif

@@ -72,7 +72,7 @@ static co_status loss_backward(co_call *call, const co_run *run)
     call->grad_in[0] = &plain;
     CO_TRY(co_cuda_mse_loss.backward(call, run));
     call->grad_in[0] = last;
-    cuda_bring_last(call->queue, last->data, CO_F32, &plain);
+    cuda_bring_last(call->queue, last->data, last->dtype, &plain);
     return CO_OK;
 }
 
@@ -158,7 +158,8 @@ static void last_channels_stay_through_a_residual_network(void **state)
         ops_write_steps(steps, sizeof(steps), device, &net, &way);
         assert_string_equal(steps,
                             "source conv2d batchnorm+relu conv2d batchnorm+add+relu maxpool "
-                            "adaptive_avgpool flatten linear mse_loss mse_loss linear flatten "
+                            "adaptive_avgpool flatten linear mse_loss of 16 bits "
+                            "mse_loss of 16 bits linear flatten "
                             "adaptive_avgpool maxpool batchnorm+add+relu conv2d batchnorm+relu "
                             "conv2d unpack source");
     }

@@ -89,29 +89,32 @@ static void ops_of_linear_with_gelu_agree_with_reference(void **state)
           "linear {out: 24}; gelu {approximate: tanh};"
           "linear {out: 16, bias: false}; gelu {approximate: tanh}; linear {out: 5}",
           false},
-         "source linear+gelu linear+gelu linear mse_loss "
-         "mse_loss linear<gelu linear+gelu<gelu linear+gelu source"},
+         "source linear+gelu linear+gelu linear mse_loss of 16 bits "
+         "mse_loss of 16 bits linear<gelu linear+gelu<gelu linear+gelu source"},
         {{"gelu read twice",
           6,
           {1, {8}},
           "linear {out: 16}; gelu {approximate: tanh}; keep;"
           "linear {out: 16}; add",
           false},
-         "source linear+gelu linear add mse_loss mse_loss add linear add linear+gelu source"},
+         "source linear+gelu linear add mse_loss of 16 bits mse_loss of 16 bits add linear add "
+         "linear+gelu source"},
         {{"gelu of odd rows",
           6,
           {1, {8}},
           "linear {out: 12}; gelu {approximate: tanh};"
           "linear {out: 8}",
           false},
-         "source linear gelu linear mse_loss mse_loss linear gelu linear source"},
+         "source linear gelu linear mse_loss of 16 bits mse_loss of 16 bits linear gelu linear "
+         "source"},
         {{"gelu by erf",
           6,
           {1, {8}},
           "linear {out: 16}; gelu {approximate: none};"
           "linear {out: 8}",
           false},
-         "source linear gelu linear mse_loss mse_loss linear gelu linear source"},
+         "source linear gelu linear mse_loss of 16 bits mse_loss of 16 bits linear gelu linear "
+         "source"},
     };
     static const co_backend *const backends[] = {&co_backend_cuda, &source_backend, NULL};
     const ops_way way = way_of(backends, NULL);
@@ -129,12 +132,66 @@ static void ops_of_linear_with_gelu_agree_with_reference(void **state)
     co_cuda_close(device);
 }
 
+/* In bf16 and fp16: what moves queries, keys and values, and what compares logits. */
+static void ops_in_16_bits_agree_with_reference(void **state)
+{
+    static const char *const with[] = {"rotary", "concat",        "patches",     "first",
+                                       "loss",   "cross_entropy", "log_softmax", NULL};
+    static const co_backend *const backends[] = {&co_backend_cuda, &source_backend, NULL};
+    ops_way way = way_of(backends, with);
+    co_device *device = open_gpu();
+
+    (void)state;
+    way.all_half = true;
+    assert_true(ops_check_table(device, &way) > 20);
+    co_cuda_close(device);
+}
+
+/* In bf16 and fp16: heads of less than a kernel's room, of all of it and of odd parts, sequences
+   of part of a block's rows, and of more. */
+static void ops_of_attention_on_tensor_cores_agree_with_reference(void **state)
+{
+    static const ops_case cases[] = {
+        {"heads of 8", 2, {2, {5, 48}}, "attention {heads: 2}", false},
+        {"1 position", 3, {2, {1, 24}}, "attention {heads: 1}", false},
+        {"a tile and 1", 1, {2, {65, 72}}, "attention {heads: 1}", false},
+        {"a block's rows and 2", 1, {2, {130, 96}}, "attention {heads: 2}", false},
+        {"both ways", 2, {2, {200, 48}}, "attention {heads: 1, causal: false}", false},
+        {"heads of 64", 1, {2, {70, 192}}, "attention {heads: 1}", false},
+        {"heads of 72", 1, {2, {33, 216}}, "attention {heads: 1}", false},
+        {"heads of 128", 1, {2, {80, 384}}, "attention {heads: 1}", false},
+        {"shared keys", 2, {2, {37, 80}}, "attention {heads: 6, kv_heads: 2}", false},
+        {"shared keys of more than a block",
+         1,
+         {2, {140, 64}},
+         "attention {heads: 4, kv_heads: 2, causal: false}",
+         false},
+        {"dropout", 2, {2, {70, 64}}, "attention {heads: 4, kv_heads: 2, dropout: 0.3}", false},
+    };
+    static const co_backend *const backends[] = {&co_backend_cuda, &source_backend, NULL};
+    ops_way way = way_of(backends, NULL);
+    co_device *device = open_gpu();
+    char kernel[32];
+
+    (void)state;
+    way.all_half = true;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ops_check_case(device, &cases[i], &way, true);
+        ops_write_kernel(kernel, sizeof(kernel), device, &cases[i], &way, "attention");
+        if (standin)
+            assert_string_equal(kernel, "tensor-cores");
+    }
+    co_cuda_close(device);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ops_on_a_gpu_agree_with_reference),
         cmocka_unit_test(ops_without_libraries_agree_with_reference),
         cmocka_unit_test(ops_of_linear_with_gelu_agree_with_reference),
+        cmocka_unit_test(ops_in_16_bits_agree_with_reference),
+        cmocka_unit_test(ops_of_attention_on_tensor_cores_agree_with_reference),
     };
 
     open_gpu_begin(argc, argv);

@@ -114,6 +114,7 @@ extern const co_kernel co_cuda_unpack;
     X(batchnorm)                                                                                   \
     X(layernorm)                                                                                   \
     X(rmsnorm)                                                                                     \
+    X(attention_mma)                                                                               \
     X(attention)                                                                                   \
     X(embedding)                                                                                   \
     X(positions)                                                                                   \

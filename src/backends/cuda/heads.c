@@ -20,39 +20,43 @@ static cuda_move heads_part(const co_call *call, int k, uint32_t *width)
     return (cuda_move){.rows = (uint32_t)(dim[0] * dim[1]),
                        .width = (uint32_t)dim[2],
                        .out_step = (uint32_t)dim[2],
-                       .step = (uint32_t)dim[2]};
+                       .step = (uint32_t)dim[2],
+                       .type = cuda_number_of(call->in[k]->dtype),
+                       .from = cuda_number_of(call->in[k]->dtype)};
 }
 
 static co_status concat_forward(co_call *call, const co_run *run)
 {
-    float *to = call->out[0]->data;
+    size_t at = 0;
 
     (void)run;
     for (int k = 0; k < 3; k++) {
         uint32_t width;
         cuda_move args = heads_part(call, k, &width);
 
-        args.out = to;
+        args.out = call->out[0]->data;
+        args.at = at;
         args.x = call->in[k]->data;
         args.out_step = width;
         cuda_launch(call->queue, CUDA_heads_move, (size_t)args.rows * args.width, &args);
-        to += args.width;
+        at += args.width;
     }
     return CO_OK;
 }
 
 static co_status concat_backward(co_call *call, const co_run *run)
 {
-    const float *from = call->grad_out[0]->data;
+    size_t at = 0;
 
     (void)run;
     for (int k = 0; k < 3; k++) {
         uint32_t width;
         cuda_move args = heads_part(call, k, &width);
 
-        args.x = from;
+        args.x = call->grad_out[0]->data;
+        args.x_at = at;
         args.step = width;
-        from += args.width;
+        at += args.width;
         if (!call->grad_in[k])
             continue;
         args.out = call->grad_in[k]->data;
@@ -74,6 +78,7 @@ static void rotary_run(const co_call *call, const co_tensor *to, const co_tensor
                         .turned = (uint32_t)(a->heads + a->kv_heads),
                         .kept = (uint32_t)a->kv_heads,
                         .half = (uint32_t)(dim[2] / (a->heads + 2 * a->kv_heads) / 2),
+                        .type = cuda_number_of(from->dtype),
                         .sign = sign,
                         .log_theta = log2(a->theta)};
 
@@ -100,7 +105,7 @@ static co_status rotary_backward(co_call *call, const co_run *run)
 static co_status patches_forward(co_call *call, const co_run *run)
 {
     (void)run;
-    cuda_bring_last(call->queue, call->out[0]->data, CO_F32, call->in[0]);
+    cuda_bring_last(call->queue, call->out[0]->data, call->out[0]->dtype, call->in[0]);
     return CO_OK;
 }
 
@@ -108,7 +113,8 @@ static co_status patches_backward(co_call *call, const co_run *run)
 {
     (void)run;
     if (call->grad_in[0])
-        cuda_take_plain(call->queue, call->grad_in[0], call->grad_out[0]->data, CO_F32, false);
+        cuda_take_plain(call->queue, call->grad_in[0], call->grad_out[0]->data,
+                        call->grad_out[0]->dtype, false);
     return CO_OK;
 }
 
@@ -134,7 +140,8 @@ static co_status class_token_forward(co_call *call, const co_run *run)
     row.width = size;
     row.step = 0;
     cuda_launch(call->queue, CUDA_heads_move, (size_t)row.rows * size, &row);
-    args.out = row.out + size;
+    args.out = row.out;
+    args.at = size;
     args.x = call->in[0]->data;
     cuda_launch(call->queue, CUDA_heads_move, (size_t)args.rows * args.width, &args);
     return CO_OK;
@@ -156,7 +163,8 @@ static co_status class_token_backward(co_call *call, const co_run *run)
     if (!call->grad_in[0])
         return CO_OK;
     args.out = call->grad_in[0]->data;
-    args.x = dy + size;
+    args.x = dy;
+    args.x_at = size;
     args.out_step = args.width;
     args.step = each;
     cuda_launch(call->queue, CUDA_heads_move, (size_t)args.rows * args.width, &args);
@@ -173,7 +181,9 @@ static co_status first_forward(co_call *call, const co_run *run)
                       .rows = (uint32_t)dim[0],
                       .width = (uint32_t)dim[2],
                       .out_step = (uint32_t)dim[2],
-                      .step = (uint32_t)(dim[1] * dim[2])};
+                      .step = (uint32_t)(dim[1] * dim[2]),
+                      .type = cuda_number_of(call->out[0]->dtype),
+                      .from = cuda_number_of(call->in[0]->dtype)};
 
     (void)run;
     cuda_launch(call->queue, CUDA_heads_move, (size_t)args.rows * args.width, &args);
@@ -187,12 +197,14 @@ static co_status first_backward(co_call *call, const co_run *run)
                       .rows = (uint32_t)dim[0],
                       .width = (uint32_t)dim[2],
                       .out_step = (uint32_t)(dim[1] * dim[2]),
-                      .step = (uint32_t)dim[2]};
+                      .step = (uint32_t)dim[2],
+                      .from = cuda_number_of(call->grad_out[0]->dtype)};
 
     (void)run;
     if (!call->grad_in[0])
         return CO_OK;
     args.out = call->grad_in[0]->data;
+    args.type = cuda_number_of(call->grad_in[0]->dtype);
     cuda_launch(call->queue, CUDA_heads_pad, (size_t)args.rows * args.out_step, &args);
     return CO_OK;
 }
@@ -201,21 +213,29 @@ const co_kernel co_cuda_patches = {.op = "patches",
                                    .reads = CO_READS(CO_FORMAT_CHANNELS_LAST),
                                    .supports = cuda_fits,
                                    .forward = patches_forward,
-                                   .backward = patches_backward};
+                                   .backward = patches_backward,
+                                   .half = CUDA_HALF};
 
 const co_kernel co_cuda_class_token = {.op = "class_token",
                                        .supports = cuda_fits,
                                        .forward = class_token_forward,
                                        .backward = class_token_backward};
 
-const co_kernel co_cuda_first = {
-    .op = "first", .supports = cuda_fits, .forward = first_forward, .backward = first_backward};
+const co_kernel co_cuda_first = {.op = "first",
+                                 .supports = cuda_fits,
+                                 .forward = first_forward,
+                                 .backward = first_backward,
+                                 .half = CUDA_HALF};
 
-const co_kernel co_cuda_concat = {
-    .op = "concat", .supports = cuda_fits, .forward = concat_forward, .backward = concat_backward};
+const co_kernel co_cuda_concat = {.op = "concat",
+                                  .supports = cuda_fits,
+                                  .forward = concat_forward,
+                                  .backward = concat_backward,
+                                  .half = CUDA_HALF};
 
 const co_kernel co_cuda_rotary = {.op = "rotary",
                                   .supports = cuda_fits,
                                   .forward = rotary_forward,
                                   .backward = rotary_backward,
+                                  .half = CUDA_HALF,
                                   .in_place = true};

@@ -3,11 +3,13 @@
 #include "backends/cuda/cuda.h"
 #include "device/cuda/lanes.h"
 
-/* Of the op's input, whose shape is that of its gradient. */
-static cuda_rows rows_sizes(const co_shape *shape)
+/* Of the op's input, or what has its shape and type. */
+static cuda_rows rows_sizes(const co_tensor *tensor)
 {
+    const co_shape *shape = &tensor->shape;
     cuda_rows args = {.rows = (uint32_t)shape->dim[0],
-                      .width = (uint32_t)(co_shape_count(shape) / shape->dim[0])};
+                      .width = (uint32_t)(co_shape_count(shape) / shape->dim[0]),
+                      .type = cuda_number_of(tensor->dtype)};
 
     args.lanes = cuda_lanes(args.width);
     return args;
@@ -36,7 +38,7 @@ static size_t rows_count(const cuda_rows *args)
 
 static co_status rows_log_softmax_forward(co_call *call, const co_run *run)
 {
-    cuda_rows args = rows_sizes(&call->in[0]->shape);
+    cuda_rows args = rows_sizes(call->in[0]);
 
     (void)run;
     args.out = call->out[0]->data;
@@ -47,7 +49,7 @@ static co_status rows_log_softmax_forward(co_call *call, const co_run *run)
 
 static co_status rows_log_softmax_backward(co_call *call, const co_run *run)
 {
-    cuda_rows args = rows_sizes(&call->out[0]->shape);
+    cuda_rows args = rows_sizes(call->out[0]);
 
     (void)run;
     if (!call->grad_in[0])
@@ -63,7 +65,7 @@ static co_status rows_log_softmax_backward(co_call *call, const co_run *run)
 
 static cuda_rows rows_loss(const co_call *call)
 {
-    cuda_rows args = rows_sizes(&call->in[0]->shape);
+    cuda_rows args = rows_sizes(call->in[0]);
 
     args.x = call->in[0]->data;
     if (call->op->target == CO_TARGET_LABEL)
@@ -118,6 +120,7 @@ static co_status rows_cross_entropy_forward(co_call *call, const co_run *run)
     if (args.positions == 1)
         return CO_OK;
     mean.x = args.out;
+    mean.type = CUDA_NUMBER_F32;
     mean.rows = args.rows / args.positions;
     mean.width = args.positions;
     mean.lanes = cuda_lanes(mean.width);
@@ -180,7 +183,8 @@ static co_status rows_values_backward(co_call *call, const co_run *run)
     const co_kernel co_cuda_##name = {.op = #name,                                                 \
                                       .supports = cuda_fits,                                       \
                                       .forward = rows_##way##_forward,                             \
-                                      .backward = rows_##way##_backward}
+                                      .backward = rows_##way##_backward,                           \
+                                      .half = CUDA_HALF}
 
 ROWS_KERNEL(nll_loss, nll);
 ROWS_KERNEL(mse_loss, values);
@@ -191,10 +195,12 @@ const co_kernel co_cuda_cross_entropy = {.op = "cross_entropy",
                                          .supports = cuda_fits,
                                          .plan = rows_cross_entropy_plan,
                                          .forward = rows_cross_entropy_forward,
-                                         .backward = rows_cross_entropy_backward};
+                                         .backward = rows_cross_entropy_backward,
+                                         .half = CUDA_HALF};
 
 const co_kernel co_cuda_log_softmax = {.op = "log_softmax",
                                        .supports = cuda_fits,
                                        .forward = rows_log_softmax_forward,
                                        .backward = rows_log_softmax_backward,
+                                       .half = CUDA_HALF,
                                        .in_place = true};

@@ -21,6 +21,7 @@
     X(gemm)                                                                                        \
     X(layout)                                                                                      \
     X(attention)                                                                                   \
+    X(attention_mma)                                                                               \
     X(embedding)                                                                                   \
     X(heads)                                                                                       \
     X(count)                                                                                       \
@@ -117,6 +118,18 @@
     X(attention, attention_forward)                                                                \
     X(attention, attention_backward_queries)                                                       \
     X(attention, attention_backward_keys)                                                          \
+    X(attention_mma, attention_mma_forward_bf16_64)                                                \
+    X(attention_mma, attention_mma_forward_bf16_128)                                               \
+    X(attention_mma, attention_mma_forward_f16_64)                                                 \
+    X(attention_mma, attention_mma_forward_f16_128)                                                \
+    X(attention_mma, attention_mma_backward_queries_bf16_64)                                       \
+    X(attention_mma, attention_mma_backward_queries_bf16_128)                                      \
+    X(attention_mma, attention_mma_backward_queries_f16_64)                                        \
+    X(attention_mma, attention_mma_backward_queries_f16_128)                                       \
+    X(attention_mma, attention_mma_backward_keys_bf16_64)                                          \
+    X(attention_mma, attention_mma_backward_keys_bf16_128)                                         \
+    X(attention_mma, attention_mma_backward_keys_f16_64)                                           \
+    X(attention_mma, attention_mma_backward_keys_f16_128)                                          \
     X(embedding, embedding_rows)                                                                   \
     X(embedding, embedding_backward)                                                               \
     X(embedding, positions_add)                                                                    \
@@ -139,6 +152,8 @@ typedef enum cuda_file { CUDA_FILES(CUDA_FILE_NUMBER) CUDA_FILE_COUNT } cuda_fil
 #define CUDA_KERNEL_NUMBER(file, name) CUDA_##name,
 typedef enum cuda_kernel { CUDA_KERNELS(CUDA_KERNEL_NUMBER) CUDA_KERNEL_COUNT } cuda_kernel;
 
+/* The GPU's compute capability: 90 is 9.0. */
+int cuda_capability(const co_queue *queue);
 /* `args` is the struct that the kernel takes, which is copied. For a kernel over `n` elements; 0:
    nothing. What fails is kept, and comes with the next fence. */
 void cuda_launch(co_queue *queue, cuda_kernel kernel, size_t n, void *args);

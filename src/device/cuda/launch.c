@@ -20,9 +20,14 @@ static const struct {
     const char *name;
 } launch_kernels[] = {CUDA_KERNELS(LAUNCH_NAME)};
 
+static int launch_capability(const cuda_device *device)
+{
+    return device->gpu.major * 10 + device->gpu.minor;
+}
+
 static co_status launch_load(cuda_device *device, const cuda_compiler *rtc, unsigned file)
 {
-    const int arch = device->gpu.major * 10 + device->gpu.minor;
+    const int arch = launch_capability(device);
     CUmodule *module = &device->module[file];
     char path[64], *code = NULL;
     CUresult result;
@@ -61,6 +66,11 @@ void cuda_unload_kernels(cuda_device *device)
     for (unsigned file = 0; file < CUDA_FILE_COUNT; file++)
         if (device->module[file])
             (void)device->cu->cuModuleUnload(device->module[file]);
+}
+
+int cuda_capability(const co_queue *queue)
+{
+    return launch_capability((const cuda_device *)queue->device);
 }
 
 static void launch(co_queue *base, cuda_kernel kernel, unsigned blocks, void *args)

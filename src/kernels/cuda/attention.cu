@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "core/rng.h"
+#include "kernels/cuda/attention_rows.h"
 #include "kernels/cuda/grid.h"
 
 #define TILE CUDA_ATTENTION_TILE
@@ -20,39 +20,12 @@
 #define ROW    (THREAD / TILE)
 #define COLUMN (THREAD % TILE)
 
-/* One head of a sequence: where its rows begin, and what is between them. */
-typedef struct attention_rows {
-    size_t first, step;
-} attention_rows;
-
-static inline attention_rows attention_input(const cuda_attention *arg, uint32_t n, uint32_t head)
-{
-    attention_rows rows;
-
-    rows.step = (size_t)(arg->heads + 2 * arg->kv_heads) * arg->size;
-    rows.first = (size_t)n * arg->length * rows.step + (size_t)head * arg->size;
-    return rows;
-}
-
-static inline attention_rows attention_output(const cuda_attention *arg, uint32_t n, uint32_t head)
-{
-    attention_rows rows;
-
-    rows.step = (size_t)arg->heads * arg->size;
-    rows.first = (size_t)n * arg->length * rows.step + (size_t)head * arg->size;
-    return rows;
-}
-
-/* Head of keys of a head; those of values are kv_heads later. */
-static inline uint32_t attention_key_head(const cuda_attention *arg, uint32_t head)
-{
-    return arg->heads + head * arg->kv_heads / arg->heads;
-}
-
 /* A thread's part of the rows from `begin` on; 0 after the last. */
-static inline void attention_load(float *tile, const float *from, attention_rows rows,
-                                  uint32_t begin, const cuda_attention *arg, uint32_t thread)
+static inline void attention_load(float *tile, const void *x, attention_rows rows, uint32_t begin,
+                                  const cuda_attention *arg, uint32_t thread)
 {
+    const float *from = (const float *)x;
+
     for (uint32_t e = thread; e < TILE * arg->size; e += TILE * TILE) {
         const uint32_t r = e / arg->size, d = e % arg->size;
 
@@ -68,30 +41,6 @@ static inline float attention_dot(const float *a, const float *b, uint32_t size)
     for (uint32_t d = 0; d < size; d++)
         sum = FMA(a[d], b[d], sum);
     return sum;
-}
-
-/* Whether the query at t looks at the key at s. */
-static inline bool attention_sees(const cuda_attention *arg, uint32_t t, uint32_t s)
-{
-    return t < arg->length && s < arg->length && (s <= t || !arg->causal);
-}
-
-/* By what the weight of the key at s is multiplied for the query at t. */
-static inline float attention_factor(const cuda_attention *arg, uint32_t n, uint32_t head,
-                                     uint32_t t, uint32_t s)
-{
-    const uint64_t number = ((uint64_t)head * arg->length + t) * arg->length + s;
-    uint32_t word[4];
-    co_rng rng;
-
-    if (arg->dropout <= 0 || !attention_sees(arg, t, s))
-        return 1;
-    rng.seed = arg->seed;
-    rng.stream = arg->stream;
-    rng.step = arg->values->given.step;
-    rng.item = arg->sample[n];
-    co_rng_philox(word, &rng, (uint32_t)(number / 4));
-    return (double)co_rng_to_unit(word[number % 4]) < arg->dropout ? 0 : arg->kept;
 }
 
 /* Keys that queries of the tile from `begin` on look at: up to this one. */
@@ -110,10 +59,11 @@ INLINE void attention_gather(float *sum, const float *weight, uint32_t step, con
 }
 
 /* A thread's part of the row at `begin` + ROW. */
-INLINE void attention_store(float *to, attention_rows rows, uint32_t begin, const float *part,
+INLINE void attention_store(void *out, attention_rows rows, uint32_t begin, const float *part,
                             float divisor, const cuda_attention *arg)
 {
     const uint32_t t = begin + ROW;
+    float *to = (float *)out;
 
     for (uint32_t j = 0; j < PART; j++)
         if (t < arg->length && COLUMN + j * TILE < arg->size)
@@ -262,8 +212,9 @@ KERNEL(attention_backward_queries, cuda_attention)
             for (uint32_t j = 0; j < PART; j++)
                 MINE(dq)[j] = 0;
             if (COLUMN == 0 && t < arg.length)
-                arg.mean[line + t] = attention_dot(arg.dy + out.first + t * out.step,
-                                                   arg.y + out.first + t * out.step, arg.size);
+                arg.mean[line + t] =
+                    attention_dot((const float *)arg.dy + out.first + t * out.step,
+                                  (const float *)arg.y + out.first + t * out.step, arg.size);
         }
         for (uint32_t first = 0; first < attention_end(&arg, begin); first += TILE) {
             PHASE {

@@ -139,6 +139,14 @@ INLINE void gemm_store(const cuda_gemm *g, gemm_form form, const gemm_place *p, 
     g->out[at] = g->accumulate ? g->out[at] + value : value;
 }
 
+/* A thread's sums, with one more term each: of SIDE rows and as many columns, LINE apart. */
+INLINE void gemm_add(float *sum, const float *a, const float *b)
+{
+    for (uint32_t i = 0; i < SIDE; i++)
+        for (uint32_t j = 0; j < SIDE; j++)
+            sum[i * SIDE + j] = FMA(a[i], b[j * LINE], sum[i * SIDE + j]);
+}
+
 /* Of a whole block; a, b (DEPTH, TILE) are SHARED, sum (SIDE, SIDE) is a thread's OWN. */
 #define GEMM_TILES(g, form, p, a_along, b_along)                                                   \
     PHASE                                                                                          \
@@ -156,11 +164,7 @@ INLINE void gemm_store(const cuda_gemm *g, gemm_form form, const gemm_place *p, 
             }                                                                                      \
         PHASE                                                                                      \
             for (uint32_t d = 0; d < DEPTH; d++)                                                   \
-                for (uint32_t i = 0; i < SIDE; i++)                                                \
-                    for (uint32_t j = 0; j < SIDE; j++)                                            \
-                        MINE(sum)                                                                  \
-        [i * SIDE + j] = FMA(a[d][THREAD / LINE * SIDE + i], b[d][THREAD % LINE + j * LINE],       \
-                             MINE(sum)[i * SIDE + j]);                                             \
+                gemm_add(MINE(sum), &a[d][THREAD / LINE * SIDE], &b[d][THREAD % LINE]);            \
     }                                                                                              \
     PHASE                                                                                          \
         for (uint32_t i = 0; i < SIDE; i++)                                                        \

@@ -15,8 +15,10 @@
  * its body are a thread's own, those before it may hold a sum or a maximum of what a thread sees.
  *
  * FMA (a, b, c) is a b + c, rounded once on a GPU. INLINE is before functions that get OWN arrays.
- * WIDEN_F16 and ROUND_F16 are an instruction each there. ROLLED is before a loop of few turns that
- * would become much code, CALLED before a function that is called and not copied.
+ * KERNEL_OF (name, type, blocks) is a KERNEL of whose blocks so many are to have room on a
+ * multiprocessor at once. WIDEN_F16 and ROUND_F16 are an instruction each there. ROLLED is before a
+ * loop of few turns that would become much code, CALLED before a function that is called and not
+ * copied.
  *
  * So the same file can be run block by block on a host, by other definitions of these words
  * (CUDA_GRID_DEFINED).
@@ -29,6 +31,8 @@
 #ifndef CUDA_GRID_DEFINED
 
 #define KERNEL(name, type) extern "C" __global__ void name(const type arg)
+#define KERNEL_OF(name, type, blocks)                                                              \
+    extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, blocks) name(const type arg)
 #define INLINE             static __forceinline__
 #define SHARED             __shared__
 #define OWN(type, name, n) type name[n]

@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "kernels/cuda/elements.h"
 #include "kernels/cuda/grid.h"
 
 #define TURN 6.28318530717958647692 /* 2 pi */
@@ -15,7 +16,8 @@ KERNEL(heads_move, cuda_move)
     EACH (i, (size_t)arg.rows * arg.width) {
         const size_t row = i / arg.width, at = i % arg.width;
 
-        arg.out[row * arg.out_step + at] = arg.x[row * arg.step + at];
+        element_write(arg.out, arg.at + row * arg.out_step + at, arg.type,
+                      element_read(arg.x, arg.x_at + row * arg.step + at, arg.from));
     }
 }
 
@@ -24,7 +26,8 @@ KERNEL(heads_pad, cuda_move)
     EACH (i, (size_t)arg.rows * arg.out_step) {
         const size_t row = i / arg.out_step, at = i % arg.out_step;
 
-        arg.out[i] = at < arg.width ? arg.x[row * arg.step + at] : 0;
+        element_write(arg.out, i, arg.type,
+                      at < arg.width ? element_read(arg.x, row * arg.step + at, arg.from) : 0);
     }
 }
 
@@ -43,10 +46,11 @@ KERNEL(heads_rotate, cuda_rotate)
 
         for (uint32_t h = 0; h < heads; h++) {
             const size_t at = ((size_t)row * heads + h) * size + i;
-            const float a = arg.x[at], b = arg.x[at + arg.half];
+            const float a = element_read(arg.x, at, arg.type);
+            const float b = element_read(arg.x, at + arg.half, arg.type);
 
-            arg.out[at] = h < arg.turned ? a * c - b * s : a;
-            arg.out[at + arg.half] = h < arg.turned ? b * c + a * s : b;
+            element_write(arg.out, at, arg.type, h < arg.turned ? a * c - b * s : a);
+            element_write(arg.out, at + arg.half, arg.type, h < arg.turned ? b * c + a * s : b);
         }
     }
 }

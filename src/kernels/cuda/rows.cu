@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "kernels/cuda/block_sums.h"
+#include "kernels/cuda/elements.h"
 #include "kernels/cuda/grid.h"
 
 #define ROWS_LEAST (-INFINITY)
@@ -33,6 +34,16 @@ static inline float rows_scale(const cuda_rows *arg)
     return arg->phantom ? 0 : arg->values->grad_scale;
 }
 
+static inline float rows_x(const cuda_rows *arg, size_t at)
+{
+    return element_read(arg->x, at, arg->type);
+}
+
+static inline void rows_write(const cuda_rows *arg, size_t at, float value)
+{
+    element_write(arg->out, at, arg->type, value);
+}
+
 /* Of a whole block: of each row the maximum of x, and the sum of exp(x - maximum). */
 INLINE void rows_exp(float *most, float *sum, const cuda_rows *arg, uint32_t first)
 {
@@ -41,7 +52,7 @@ INLINE void rows_exp(float *most, float *sum, const cuda_rows *arg, uint32_t fir
 
         most[THREAD] = ROWS_LEAST;
         for (uint32_t c = lane; row < arg->rows && c < arg->width; c += arg->lanes)
-            most[THREAD] = fmaxf(most[THREAD], arg->x[(size_t)row * arg->width + c]);
+            most[THREAD] = fmaxf(most[THREAD], rows_x(arg, (size_t)row * arg->width + c));
     }
     block_max(most, arg->lanes);
     PHASE {
@@ -50,7 +61,7 @@ INLINE void rows_exp(float *most, float *sum, const cuda_rows *arg, uint32_t fir
 
         sum[THREAD] = 0;
         for (uint32_t c = lane; row < arg->rows && c < arg->width; c += arg->lanes)
-            sum[THREAD] += expf(arg->x[(size_t)row * arg->width + c] - top);
+            sum[THREAD] += expf(rows_x(arg, (size_t)row * arg->width + c) - top);
     }
     block_sum(sum, arg->lanes);
 }
@@ -68,7 +79,7 @@ KERNEL(rows_log_softmax, cuda_rows)
             for (uint32_t c = lane; row < arg.rows && c < arg.width; c += arg.lanes) {
                 const size_t at = (size_t)row * arg.width + c;
 
-                arg.out[at] = arg.x[at] - top - norm;
+                rows_write(&arg, at, rows_x(&arg, at) - top - norm);
             }
         }
     }
@@ -84,7 +95,7 @@ KERNEL(rows_log_softmax_backward, cuda_rows)
 
             sum[THREAD] = 0;
             for (uint32_t c = lane; row < arg.rows && c < arg.width; c += arg.lanes)
-                sum[THREAD] += arg.x[(size_t)row * arg.width + c];
+                sum[THREAD] += rows_x(&arg, (size_t)row * arg.width + c);
         }
         block_sum(sum, arg.lanes);
         PHASE {
@@ -94,7 +105,8 @@ KERNEL(rows_log_softmax_backward, cuda_rows)
             for (uint32_t c = lane; row < arg.rows && c < arg.width; c += arg.lanes) {
                 const size_t at = (size_t)row * arg.width + c;
 
-                arg.out[at] = arg.x[at] - expf(arg.y[at]) * all;
+                rows_write(&arg, at,
+                           rows_x(&arg, at) - expf(element_read(arg.y, at, arg.type)) * all);
             }
         }
     }
@@ -116,21 +128,21 @@ KERNEL(rows_cross_entropy, cuda_rows)
             all[THREAD] = 0;
             for (uint32_t c = lane; row < arg.rows && c < arg.width && arg.smoothing > 0;
                  c += arg.lanes)
-                all[THREAD] += arg.x[(size_t)row * arg.width + c] - top;
+                all[THREAD] += rows_x(&arg, (size_t)row * arg.width + c) - top;
         }
         block_sum(all, arg.lanes);
         PHASE {
             const uint32_t row = rows_row(&arg, first);
-            float right;
+            float *loss = (float *)arg.out + row, right;
 
             if (THREAD % arg.lanes > 0 || row >= arg.rows)
                 continue;
-            arg.out[row] = 0;
+            *loss = 0;
             if (arg.label[row] < 0)
                 continue;
-            right = arg.x[(size_t)row * arg.width + (uint32_t)arg.label[row]] - most[THREAD];
-            arg.out[row] = logf(sum[THREAD]) - (1 - arg.smoothing) * right -
-                           arg.smoothing / (float)arg.width * all[THREAD];
+            right = rows_x(&arg, (size_t)row * arg.width + (uint32_t)arg.label[row]) - most[THREAD];
+            *loss = logf(sum[THREAD]) - (1 - arg.smoothing) * right -
+                    arg.smoothing / (float)arg.width * all[THREAD];
         }
     }
 }
@@ -152,7 +164,9 @@ KERNEL(rows_cross_entropy_backward, cuda_rows)
                 const bool right = c == (uint32_t)arg.label[row];
                 const float q = (right ? 1 - arg.smoothing : 0) + rest;
 
-                arg.out[at] = arg.label[row] < 0 ? 0 : scale * (expf(arg.x[at] - top - norm) - q);
+                rows_write(&arg, at,
+                           arg.label[row] < 0 ? 0
+                                              : scale * (expf(rows_x(&arg, at) - top - norm) - q));
             }
         }
     }
@@ -169,19 +183,19 @@ KERNEL(rows_mean, cuda_rows)
 
             sum[THREAD] = 0;
             for (uint32_t c = THREAD % arg.lanes; row < arg.rows && c < arg.width; c += arg.lanes)
-                sum[THREAD] += arg.x[(size_t)row * arg.width + c];
+                sum[THREAD] += rows_x(&arg, (size_t)row * arg.width + c);
         }
         block_sum(sum, arg.lanes);
         PHASE
             if (THREAD % arg.lanes == 0 && rows_row(&arg, first) < arg.rows)
-                arg.out[rows_row(&arg, first)] = sum[THREAD] / (float)arg.width;
+                ((float *)arg.out)[rows_row(&arg, first)] = sum[THREAD] / (float)arg.width;
     }
 }
 
 KERNEL(rows_nll, cuda_rows)
 {
     EACH (row, arg.rows)
-        arg.out[row] = -arg.x[row * arg.width + (uint32_t)arg.label[row]];
+        ((float *)arg.out)[row] = -rows_x(&arg, row * arg.width + (uint32_t)arg.label[row]);
 }
 
 KERNEL(rows_nll_backward, cuda_rows)
@@ -191,7 +205,7 @@ KERNEL(rows_nll_backward, cuda_rows)
     EACH (i, (size_t)arg.rows * arg.width) {
         const uint32_t row = (uint32_t)i / arg.width, c = (uint32_t)i % arg.width;
 
-        arg.out[i] = c == (uint32_t)arg.label[row] ? -scale : 0;
+        rows_write(&arg, i, c == (uint32_t)arg.label[row] ? -scale : 0);
     }
 }
 
@@ -228,13 +242,13 @@ KERNEL(rows_values, cuda_rows)
             for (uint32_t c = lane; row < arg.rows && c < arg.width; c += arg.lanes) {
                 const size_t at = (size_t)row * arg.width + c;
 
-                sum[THREAD] += rows_term(arg.term, arg.x[at], arg.y[at]);
+                sum[THREAD] += rows_term(arg.term, rows_x(&arg, at), ((const float *)arg.y)[at]);
             }
         }
         block_sum(sum, arg.lanes);
         PHASE
             if (THREAD % arg.lanes == 0 && rows_row(&arg, first) < arg.rows)
-                arg.out[rows_row(&arg, first)] = sum[THREAD] / (float)arg.width;
+                ((float *)arg.out)[rows_row(&arg, first)] = sum[THREAD] / (float)arg.width;
     }
 }
 
@@ -243,5 +257,6 @@ KERNEL(rows_values_backward, cuda_rows)
     const float scale = rows_scale(&arg) / (float)arg.width;
 
     EACH (i, (size_t)arg.rows * arg.width)
-        arg.out[i] = scale * rows_slope(arg.term, arg.x[i], arg.y[i]);
+        rows_write(&arg, i,
+                   scale * rows_slope(arg.term, rows_x(&arg, i), ((const float *)arg.y)[i]));
 }

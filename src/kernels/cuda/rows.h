@@ -7,13 +7,16 @@
 
 #include <cohort/ext/step.h>
 
+#include "kernels/cuda/number.h"
+
 typedef enum cuda_term { CUDA_SQUARE, CUDA_ABSOLUTE, CUDA_BINARY } cuda_term;
 
 /* (rows, width); not all of it is used by each kernel. `lanes` threads share a row: a power of 2,
    at most CUDA_BLOCK. */
 typedef struct cuda_rows {
-    float *out;           /* (rows, width), or losses (rows) */
-    const float *x, *y;   /* (rows, width); backward of log_softmax: dy, y; of values: targets */
+    void *out;            /* (rows, width), or losses (rows), in fp32 */
+    const void *x, *y;    /* (rows, width); backward of log_softmax: dy, y; targets, in fp32 */
+    cuda_number type;     /* of rows but for targets */
     const int32_t *label; /* (rows); -1: the row does not count */
     const co_step_values *values;
     uint32_t rows, width, lanes;

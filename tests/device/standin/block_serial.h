@@ -43,6 +43,8 @@ void serial_add(serial_kernel *kernel);
     }                                                                                              \
     static void name##_block(const type arg)
 
+#define KERNEL_OF(name, type, blocks) KERNEL(name, type)
+
 #define INLINE static inline
 #define SHARED static _Thread_local
 /* As many as a block can have. */
@@ -82,5 +84,7 @@ static inline void serial_max_to(uint32_t *at, uint32_t value)
 #define ATOMIC_MAX(at, value)    serial_max_to(at, value)
 #define WIDEN_F16(half)          half_widen_f16(half)
 #define ROUND_F16(value)         half_round_f16(value)
+
+#include "standin/warp_serial.h"
 
 #endif
