@@ -198,8 +198,9 @@ static bool conv_is(const cuda_conv *c, const cuda_conv_shape *s)
     const cuda_conv_shape *own = &c->shape;
 
     return own->kind == s->kind && own->in == s->in && own->out == s->out && own->bias == s->bias &&
-           own->bias_type == s->bias_type && memcmp(own->x, s->x, sizeof(s->x)) == 0 &&
-           memcmp(own->w, s->w, sizeof(s->w)) == 0 && memcmp(own->y, s->y, sizeof(s->y)) == 0 &&
+           own->bias_type == s->bias_type && own->rated == s->rated &&
+           memcmp(own->x, s->x, sizeof(s->x)) == 0 && memcmp(own->w, s->w, sizeof(s->w)) == 0 &&
+           memcmp(own->y, s->y, sizeof(s->y)) == 0 &&
            memcmp(own->stride, s->stride, sizeof(s->stride)) == 0 &&
            memcmp(own->padding, s->padding, sizeof(s->padding)) == 0 &&
            memcmp(own->dilation, s->dilation, sizeof(s->dilation)) == 0;
@@ -219,7 +220,7 @@ static co_status conv_create(cuda_conv **out, const cuda_device *device,
     result = conv_describe_graph(&graph, c);
     if (result == CUDNN_STATUS_SUCCESS)
         result = conv_choose(c, graph, CUDNN_HEUR_MODE_A);
-    if (graph && !c->plan)
+    if (graph && !c->plan && !shape->rated)
         result = conv_choose(c, graph, CUDNN_HEUR_MODE_FALLBACK);
     if (result == CUDNN_STATUS_SUCCESS) {
         *out = c;

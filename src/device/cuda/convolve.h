@@ -27,6 +27,7 @@ typedef struct cuda_conv_shape {
     co_dtype in, out; /* of the operands; of the result: the same, or fp32 */
     bool bias;        /* FORWARD: a number for each channel is added, and the sum rounded once */
     co_dtype bias_type;
+    bool rated; /* only by an engine that the library proposes for its time, and by no substitute */
 } cuda_conv_shape;
 
 /* In the GPU's memory, each at a multiple of CO_DEVICE_ALIGN; the kind says which is written. */

@@ -1,7 +1,8 @@
 /*
  * cudnn.c - convolutions without a GPU, by plain loops on the stream. Descriptors have the
  * attributes that Cohort sets, each of one type and count, and every other one is refused. Found as
- * libcudnn.so.9. With STANDIN_UNFUSED in the environment it has no engine for two operations.
+ * libcudnn.so.9. With STANDIN_UNFUSED in the environment it has no engine for two operations, and
+ * for gradients of filters in floats from 16 bits nothing but a substitute.
  */
 #include <cudnn_graph.h>
 #include <stdlib.h>
@@ -25,40 +26,20 @@ typedef struct rule {
     int64_t n, least; /* values; 0: n of them */
 } rule;
 
-#define TENSOR(name, type, n)                                                                      \
-    {                                                                                              \
-        CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_##name, CUDNN_TYPE_##type, n, 0         \
-    }
-#define WINDOWS(name, type, n)                                                                     \
-    {                                                                                              \
-        CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_##name, CUDNN_TYPE_##type, n, \
-            0                                                                                      \
-    }
-#define OPERATION(kind, short, x, w, y)                                                            \
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                      \
-     CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_##x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 0},         \
-        {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                  \
-         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_##w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 0},     \
-        {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                  \
-         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_##y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 0},     \
-        {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                  \
-         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_CONV_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,   \
-         0},                                                                                       \
-        {CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                  \
-         CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_ALPHA, CUDNN_TYPE_FLOAT, 1, 0},                \
-    {                                                                                              \
-        CUDNN_BACKEND_OPERATION_CONVOLUTION_##kind##_DESCRIPTOR,                                   \
-            CUDNN_ATTR_OPERATION_CONVOLUTION_##short##_BETA, CUDNN_TYPE_FLOAT, 1, 0                \
-    }
-#define OTHER(of, name, type, n)                                                                   \
-    {                                                                                              \
-        CUDNN_BACKEND_##of##_DESCRIPTOR, CUDNN_ATTR_##name, CUDNN_TYPE_##type, n, 0                \
-    }
-
 #define SEVERAL(of, name, type, n, least)                                                          \
     {                                                                                              \
         CUDNN_BACKEND_##of##_DESCRIPTOR, CUDNN_ATTR_##name, CUDNN_TYPE_##type, n, least            \
     }
+#define OTHER(of, name, type, n) SEVERAL(of, name, type, n, 0)
+#define TENSOR(name, type, n)    OTHER(TENSOR, TENSOR_##name, type, n)
+#define WINDOWS(name, type, n)   OTHER(CONVOLUTION, CONVOLUTION_##name, type, n)
+#define PART(kind, short, name, type)                                                              \
+    OTHER(OPERATION_CONVOLUTION_##kind, OPERATION_CONVOLUTION_##short##_##name, type, 1)
+#define OPERATION(kind, short, x, w, y)                                                            \
+    PART(kind, short, x, BACKEND_DESCRIPTOR), PART(kind, short, w, BACKEND_DESCRIPTOR),            \
+        PART(kind, short, y, BACKEND_DESCRIPTOR),                                                  \
+        PART(kind, short, CONV_DESC, BACKEND_DESCRIPTOR), PART(kind, short, ALPHA, FLOAT),         \
+        PART(kind, short, BETA, FLOAT)
 
 static const rule rules[] = {
     TENSOR(UNIQUE_ID, INT64, 1),
@@ -263,6 +244,22 @@ static void get_notes(int64_t *n, cudnnBackendNumericalNote_t *out, engine e)
         out[(*n)++] = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
 }
 
+/* Whether there are engines for a graph, for such a question. */
+static bool has_engines(const descriptor *graph, cudnnBackendHeurMode_t mode)
+{
+    const descriptor *first = graph->value[1].other[0];
+    cudnnDataType_t type[2]; /* of images, and of filters */
+
+    if (!getenv("STANDIN_UNFUSED"))
+        return true;
+    for (int i = 0; i < 2; i++)
+        type[i] = (cudnnDataType_t)first->value[i].other[0]->value[1].number[0];
+    return !graph->value[1].other[1] &&
+           (mode == CUDNN_HEUR_MODE_FALLBACK || type[0] == CUDNN_DATA_FLOAT ||
+            type[1] != CUDNN_DATA_FLOAT ||
+            first->type != CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
+}
+
 STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI
 cudnnBackendGetAttribute(cudnnBackendDescriptor_t const desc, cudnnBackendAttributeName_t name,
                          cudnnBackendAttributeType_t type, int64_t wanted, int64_t *n, void *out)
@@ -273,9 +270,10 @@ cudnnBackendGetAttribute(cudnnBackendDescriptor_t const desc, cudnnBackendAttrib
     if (!d->finalized)
         return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
     if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
-        const bool fuses = !d->value[0].other[0]->value[1].other[1] || !getenv("STANDIN_UNFUSED");
+        const bool any =
+            has_engines(d->value[0].other[0], (cudnnBackendHeurMode_t)d->value[1].number[0]);
 
-        for (*n = 0; *n < ENGINES && *n < wanted && fuses; (*n)++) {
+        for (*n = 0; *n < ENGINES && *n < wanted && any; (*n)++) {
             other[*n]->graph = d->value[0].other[0];
             other[*n]->engine = (engine)*n;
             other[*n]->finalized = true;
