@@ -24,7 +24,7 @@ run = cd $(1) && rm -f tests.xml && { \
 program = cmake --preset release $(CMAKE_ARGS) && cmake --build build -j $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all help setup setup-dev demo tests test test-all test-gpu test-device test-exact test-accuracy test-faults test-checkpoints test-additions \
+.PHONY: all help setup setup-dev demo tests test test-all test-gpu test-sanitizer test-device test-exact test-accuracy test-faults test-checkpoints test-additions \
          test-mutations test-distros test-arm64 test-hosts test-network test-first test-shards test-plan test-tune simulate test-slurm test-explain test-docs docs-outputs docs test-busy asan tsan fuzz coverage lint format bench bench-comm bench-scaling bench-data bench-watch \
          update-counts \
         deb dist test-packages install uninstall clean
@@ -59,6 +59,9 @@ test-all: tests ## the same with the slow tests, which train to full accuracy
 
 test-gpu: tests ## what runs on a GPU, and the kernels of GPUs
 	@$(call run,build,-L gpu)
+
+test-sanitizer: tests ## the kernels of GPUs under CUDA's compute-sanitizer: memory, barriers, races; needs a GPU
+	@scripts/gpu_sanitizer.sh build $(TOOLS)
 
 test-device: tests ## GPUs without one: the tests on the stand-in, and the same bits on 1, 2, 4 ranks, killed and resized
 	@$(call run,build,-R '^(device_|cli_device)')

@@ -16,16 +16,23 @@
 #   PYTORCH='python3 ...'      interpreters that import torch
 #   COMPILE=0                  leaves torch.compile out, which takes minutes to start
 #   COHORT=build/cohort
+#   DEVICE=cuda                on GPUs, one a rank: the lines of bench/works.cuda, CUDA graphs among
+#                              the variants, no `scaling`, and of Cohort the host's memory
 #
-# Prints a table and writes bench/results/train-NET.jsonl, one object for each line of the table and
+# Prints a table and writes bench/results/train-NET.jsonl (with DEVICE=cuda gpu-NET.jsonl), one object for each line of the table and
 # for each variant that was tried.
 set -eu
 cd "$(dirname "$0")/.."
 . bench/lib.sh
 COHORT=${COHORT:-build/cohort}
 ROUNDS=${ROUNDS:-5}
-RANKS=${RANKS:-1 2}
-PRECISIONS=${PRECISIONS:-fp32 bf16}
+DEVICE=${DEVICE:-cpu}
+case $DEVICE in
+cpu) RANKS=${RANKS:-1 2} WORKS=bench/works RESULTS=bench/results/train ;;
+cuda) RANKS=${RANKS:-1} WORKS=bench/works.cuda RESULTS=bench/results/gpu ;;
+*) fail "DEVICE: cpu or cuda" ;;
+esac
+PRECISIONS=${PRECISIONS:-fp32 tf32 bf16}
 COMPILE=${COMPILE:-1}
 WARMUP=2
 export PYTHONDONTWRITEBYTECODE=1
@@ -33,11 +40,29 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 seen=
 
+# bound RANKS COMMAND...: a core for each rank; with GPUs all cores.
+bound()
+{
+    n=$1
+    shift
+    case $DEVICE in
+    cpu) taskset -c "$(cores "$n")" "$@" ;;
+    cuda) "$@" ;;
+    esac
+}
+
 # run_cohort RANKS NET BATCH PRECISION: as many steps as the line of bench/works gives us.
 run_cohort()
 {
-    taskset -c "$(cores "$1")" "$COHORT" bench train "bench/configs/$2.yaml" -n "$1" \
-        --warmup "$WARMUP" --rounds 1 --set "batch=$3" --steps "$ours" --set "precision=$4" \
+    tf32=false level=$4
+    case $4 in tf32) tf32=true level=fp32 ;; esac
+    case $DEVICE in
+    cpu) more= ;;
+    cuda) more="--set device.name=cuda --set device.tf32=$tf32" ;;
+    esac
+    # shellcheck disable=SC2086
+    bound "$1" "$COHORT" bench train "bench/configs/$2.yaml" -n "$1" --warmup "$WARMUP" \
+        --rounds 1 --set "batch=$3" --steps "$ours" --set "precision=$level" $more \
         || fail "cohort failed: $2, batch $3, $1 ranks, $4"
 }
 
@@ -46,8 +71,8 @@ run_pytorch()
 {
     n=$1 net=$2 batch=$3 steps=$4 precision=$5 python=$6
     shift 6
-    taskset -c "$(cores "$n")" "$python" bench/peers/torch_train.py "$net" -n "$n" \
-        --batch "$batch" --steps "$steps" --warmup "$WARMUP" --precision "$precision" "$@" \
+    bound "$n" "$python" bench/peers/torch_train.py "$net" -n "$n" --batch "$batch" \
+        --steps "$steps" --warmup "$WARMUP" --precision "$precision" --device "$DEVICE" "$@" \
         2>"$dir/err"
 }
 
@@ -58,8 +83,10 @@ try_variants()
     set -- "$1" "$2" "$3" $((($4 + 2) / 3)) "$5"
     : >"$dir/tried"
     for python in $PYTHONS; do
-        for options in '' --channels-last --compile '--compile --channels-last'; do
+        for options in '' --channels-last --graphs '--graphs --channels-last' --compile \
+            '--compile --channels-last' '--compile --graphs --channels-last'; do
             case $COMPILE$options in 0--compile*) continue ;; esac
+            case $DEVICE$options in cpu*--graphs*) continue ;; esac
             # shellcheck disable=SC2086
             run_pytorch "$@" "$python" $options >"$dir/one" || continue
             printf '%s %s %s\n' "$(field "$dir/one" samples_per_second)" "$python" "$options" \
@@ -84,7 +111,7 @@ one()
             # shellcheck disable=SC2046
             run_pytorch "$@" $(cat "$dir/best") >>"$dir/pytorch" || fail "$(cat "$dir/err")"
         fi
-        [ "$1" != 1 ] || run_cohort 2 "$2" $((2 * $3)) "$5" >>"$dir/double"
+        [ "$DEVICE$1" != cpu1 ] || run_cohort 2 "$2" $((2 * $3)) "$5" >>"$dir/double"
     done
     field "$dir/cohort" samples_per_second >"$dir/ours"
     field "$dir/pytorch" samples_per_second | paste "$dir/ours" - |
@@ -135,7 +162,7 @@ PYTHONS=$(pythons)
 machine
 printf '%-14s %5s %4s %5s %9s %9s %6s %7s %6s %7s  %s\n' net batch '' ranks Cohort/s PyTorch/s ratio \
     scaling MiB PyTorch 'fastest PyTorch'
-grep -v '^#' bench/works | while read -r net batch steps ours precisions; do
+grep -v '^#' $WORKS | while read -r net batch steps ours precisions; do
     [ $# -eq 0 ] || case " $* " in *" $net "*) ;; *) continue ;; esac
     [ -f "$dir/$net.jsonl" ] || machine >"$dir/$net.jsonl"
     for precision in $precisions; do
@@ -146,6 +173,6 @@ grep -v '^#' bench/works | while read -r net batch steps ours precisions; do
         done
     done
     mkdir -p bench/results
-    cp "$dir/$net.jsonl" "bench/results/train-$net.jsonl"
+    cp "$dir/$net.jsonl" "$RESULTS-$net.jsonl"
 done
-echo "written: bench/results/train-NET.jsonl"
+echo "written: $RESULTS-NET.jsonl"
