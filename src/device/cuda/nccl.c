@@ -263,7 +263,7 @@ static ncclResult_t nccl_give(const cuda_nccl *n, CUstream stream, const cuda_nc
 
 co_status cuda_nccl_run(cuda_nccl *n, co_queue *queue, const cuda_nccl_op *op, size_t count)
 {
-    const CUstream stream = ((const cuda_queue *)queue)->stream;
+    CUstream stream = ((const cuda_queue *)queue)->stream;
     ncclResult_t result, ended;
 
     CO_TRY(cuda_enter(n->device));

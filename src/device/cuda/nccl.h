@@ -46,8 +46,8 @@ co_status cuda_nccl_join(cuda_nccl **out, co_device *device, const unsigned char
                          int rank, int ranks);
 /* Whether what was begun has been accepted. CO_E_FAILED: NCCL has failed since. */
 co_status cuda_nccl_ready(bool *ready, const cuda_nccl *nccl);
-/* Gives `n` operations to the queue as one: messages among them do not wait for each other. */
-co_status cuda_nccl_run(cuda_nccl *nccl, co_queue *queue, const cuda_nccl_op *op, size_t n);
+/* Gives `count` operations to the queue as one: messages among them do not wait for each other. */
+co_status cuda_nccl_run(cuda_nccl *nccl, co_queue *queue, const cuda_nccl_op *op, size_t count);
 /* Whether the library, once it is open, lets memory be registered: a buffer of which it moves data
    without a copy of its own. */
 bool cuda_nccl_registers(void);
