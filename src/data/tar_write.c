@@ -62,14 +62,15 @@ static void tar_header(char header[CO_TAR_BLOCK], const char *name, size_t n)
 
     memset(header, 0, CO_TAR_BLOCK);
     snprintf(header, 100, "%s", name);
-    memcpy(header + 100, "0000644", 7);
-    memcpy(header + 108, "0000000", 7);
-    memcpy(header + 116, "0000000", 7);
+    snprintf(header + 100, 8, "%07o", 0644U);
+    snprintf(header + 108, 8, "%07o", 0U);
+    snprintf(header + 116, 8, "%07o", 0U);
     snprintf(header + 124, 12, "%011llo", (unsigned long long)n);
-    memcpy(header + 136, "00000000000", 11);
+    snprintf(header + 136, 12, "%011o", 0U);
     memset(header + 148, ' ', 8);
     header[156] = '0';
-    memcpy(header + 257, "ustar\00000", 8);
+    snprintf(header + 257, 6, "ustar");
+    memset(header + 263, '0', 2);
     for (size_t i = 0; i < CO_TAR_BLOCK; i++)
         sum += (uint8_t)header[i];
     snprintf(header + 148, 8, "%06o", sum);

@@ -69,7 +69,7 @@ co_status co_store_create_on(co_store **out, co_device *device, size_t n, size_t
     store->device = device;
     store->n = n;
     store->n_buffer = n_buffer;
-    store->vector = co_device_is_host(device) ? co_vector_host() : device->ops->vector;
+    store->vector = device && !co_device_is_host(device) ? device->ops->vector : co_vector_host();
     st = store_fill(store);
     if (st != CO_OK) {
         co_store_destroy(store);
