@@ -357,8 +357,8 @@ shipped() {
         for cause in $was; do
             case " $(known "$config") busy-machine " in *" $cause "*) ;; *) other="$other $cause" ;; esac
         done
-        [ -z "$other" ] || bad=$((bad + 1))
         printf '%-40s %-6s %s\n' "${config#"$source"/configs/}" "$([ -z "$other" ] && echo clean || echo FALSE)" "$was"
+        [ -z "$other" ] || { bad=$((bad + 1)) && "$cohort" explain run | sed 's/^/    /'; }
         rm -rf run
     done
     echo "false: $bad"
