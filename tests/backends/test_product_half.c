@@ -1,7 +1,7 @@
 /*
- * test_product_half.c - products of matrices of BF16 in blocks, by tiles in plain C and by AMX,
- * against plain loops: sizes below and above each block, both orders of both factors, bias, sums,
- * results rounded or not; and the same bits with any number of threads.
+ * test_product_half.c - products of matrices of BF16 in blocks, by tiles in plain C, by AMX and by
+ * AVX-512, against plain loops: sizes below and above each block, both orders of both factors,
+ * bias, sums, results rounded or not; and the same bits with any number of threads.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -185,11 +185,24 @@ static void product_half_by_amx_equals_sums(void **state)
 #endif
 }
 
+static void product_half_by_avx512_equals_sums(void **state)
+{
+    (void)state;
+    if (!co_isa_has(CO_ISA_AVX512_BF16)) {
+        print_message("skipped: this CPU has no AVX-512 with bf16\n");
+        skip();
+    }
+#ifdef CO_KERNELS_X86
+    check_all(&gemm_half_loops_bf16);
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(product_half_in_plain_c_equals_sums),
         cmocka_unit_test(product_half_by_amx_equals_sums),
+        cmocka_unit_test(product_half_by_avx512_equals_sums),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

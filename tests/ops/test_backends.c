@@ -203,8 +203,8 @@ static bool backends_runs(const co_backend *backend, const char *op)
     return found;
 }
 
-/* Our own linear layer has loops from AVX2 on, and `cpu` has attention for AMX alone, in bf16,
-   which test_half.c runs. */
+/* Our own linear layer has loops from AVX2 on, and `cpu` has attention in bf16 alone, which
+   test_half.c runs. */
 static bool backends_needs_more(const co_backend *backend, const char *op)
 {
     if (backend == &co_backend_cpu && strcmp(op, "attention") == 0)

@@ -8,9 +8,9 @@
 
 #include "../backends/gemm_half_plain.h"
 #include "attention_half_plain.h"
-#include "backends/cpu/attention_amx.h"
+#include "backends/cpu/attention_half.h"
 #include "backends/cpu/direct_conv.h"
-#include "backends/cpu/linear_amx.h"
+#include "backends/cpu/linear_half.h"
 #include "tiles_plain.h"
 
 static bool plain_supports(const co_call *call, const char **why)
@@ -48,35 +48,35 @@ static bool plain_linear_supports(const co_call *call, const char **why)
 
 static co_status plain_linear_plan(co_call *call)
 {
-    return linear_amx_plan_with(call, &gemm_half_loops_plain);
+    return linear_half_plan_with(call, &gemm_half_loops_plain);
 }
 
 static const co_kernel plain_linear = {
     .op = "linear",
     .name = "tiles",
-    .self_size = sizeof(linear_amx),
+    .self_size = sizeof(linear_half),
     .half = CPU_HALF,
     .supports = plain_linear_supports,
     .plan = plain_linear_plan,
-    .plan_backward = linear_amx_plan_backward,
-    .forward = linear_amx_forward,
-    .backward = linear_amx_backward,
+    .plan_backward = linear_half_plan_backward,
+    .forward = linear_half_forward,
+    .backward = linear_half_backward,
 };
 
 static co_status plain_attention_plan(co_call *call)
 {
-    return attention_amx_plan_with(call, &attention_half_loops_plain, &gemm_half_loops_plain);
+    return attention_half_plan_with(call, &attention_half_loops_plain, &gemm_half_loops_plain);
 }
 
 static const co_kernel plain_attention = {
     .op = "attention",
     .name = "tiles",
-    .self_size = sizeof(attention_amx),
+    .self_size = sizeof(attention_half),
     .half = CPU_HALF,
-    .supports = attention_amx_takes,
+    .supports = attention_half_takes,
     .plan = plain_attention_plan,
-    .forward = attention_amx_forward,
-    .backward = attention_amx_backward,
+    .forward = attention_half_forward,
+    .backward = attention_half_backward,
 };
 
 static const co_kernel *const plain_kernels[] = {&plain_conv, &plain_linear, &plain_attention,

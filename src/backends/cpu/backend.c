@@ -53,7 +53,7 @@ static const co_kernel *const backend_kernels[] = {
     &co_cpu_lanes_dropout2d,
     &co_cpu_dropout2d,
     &co_cpu_adaptive_avgpool,
-    &co_cpu_attention_amx,
+    &co_cpu_attention_half,
     &co_cpu_relu,
     &co_cpu_flatten,
     NULL,

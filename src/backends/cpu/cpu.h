@@ -63,7 +63,7 @@ bool cpu_takes_floats(const co_call *call, const char **why);
 #define CPU_HALF  (1u << CO_BF16) /* co_kernel.half */
 #define CPU_READS (CO_READS(CO_FORMAT_CHANNEL_BLOCKS) | CO_READS(CO_FORMAT_CHANNELS_LAST))
 
-extern const co_kernel co_cpu_phase_conv, co_cpu_amx_conv, co_cpu_linear_amx, co_cpu_attention_amx,
+extern const co_kernel co_cpu_phase_conv, co_cpu_amx_conv, co_cpu_linear_amx, co_cpu_attention_half,
     co_cpu_winograd, co_cpu_direct_first, co_cpu_small_conv, co_cpu_linear, co_cpu_linear_sequences,
     co_cpu_batchnorm, co_cpu_adaptive_avgpool, co_cpu_dropout, co_cpu_dropout2d,
     co_cpu_maxpool_first, co_cpu_unpack;

@@ -1,132 +1,177 @@
 /*
- * linear_half.c - linear layers in bf16 by the loops of kernels/direct_conv: a 1x1 convolution of
- * one image, whose pixels are the rows. Rows are that image with its channels last, which is
- * brought into blocks of channels; results come back the same way.
+ * linear_half.c - linear layers in bf16 by AMX, or by AVX-512 with BF16: products of matrices in
+ * blocks, forward and backward, of rows as they are. Weights are rounded as they are packed.
  */
-#include "backends/cpu/direct_conv.h"
+#include "backends/cpu/linear_half.h"
+#include "core/isa.h"
 
 /* With fewer rows packing the weight takes longer than the products save. */
 #define LINEAR_HALF_ROWS     32
 #define LINEAR_HALF_CHANNELS 16
 #define LINEAR_HALF_OUTPUTS  32
 
-/* The self of the kernel. */
-typedef struct linear_half {
-    direct conv;
-    co_conv2d_attr attr;
-    co_call view; /* the layer as a convolution */
-    co_tensor in, out, grad_in, grad_out;
-    size_t out_at, grad_in_at; /* in scratch */
-} linear_half;
+/* Number of rows, outputs and inputs. */
+typedef struct linear_half_size {
+    int64_t n, out, in;
+} linear_half_size;
 
-/* Rows (..., channels) as (1, channels, 1, rows), in the same memory. */
-static void linear_half_view(co_tensor *out, const co_tensor *rows)
+static linear_half_size linear_half_measure(const co_call *call)
 {
-    const int64_t channels = rows->shape.dim[rows->shape.ndim - 1];
+    const int64_t *weight = call->param[0].shape.dim;
 
-    *out = *rows;
-    out->shape = (co_shape){4, {1, channels, 1, co_shape_count(&rows->shape) / channels}};
-    out->layout = (co_layout){.format = CO_FORMAT_CHANNELS_LAST};
+    return (linear_half_size){co_shape_count(&call->in[0]->shape) / weight[1], weight[0],
+                              weight[1]};
+}
+
+/* y = x w' + b */
+static product_half linear_half_forward_product(const co_call *call)
+{
+    const linear_half_size size = linear_half_measure(call);
+
+    return (product_half){.c = call->out[0]->data,
+                          .a = {call->in[0]->data, size.n, size.in, false, false},
+                          .b = {call->param[0].data, size.out, size.in, false, true},
+                          .k = size.in,
+                          .half = true,
+                          .bias = call->n_param > 1 ? call->param[1].data : NULL};
+}
+
+/* dw (+)= dy' x, db (+)= the sums of dy */
+static product_half linear_half_weight_product(const co_call *call, bool add)
+{
+    const linear_half_size size = linear_half_measure(call);
+
+    return (product_half){.c = call->grad_param[0].data,
+                          .a = {call->grad_out[0]->data, size.out, size.out, true, false},
+                          .b = {call->in[0]->data, size.in, size.in, true, false},
+                          .k = size.n,
+                          .add = add,
+                          .sums = call->n_param > 1 ? call->grad_param[1].data : NULL,
+                          .add_sums = add};
+}
+
+/* dx = dy w */
+static product_half linear_half_input_product(const co_call *call)
+{
+    const linear_half_size size = linear_half_measure(call);
+
+    return (product_half){.c = call->grad_in[0]->data,
+                          .a = {call->grad_out[0]->data, size.n, size.out, false, false},
+                          .b = {call->param[0].data, size.in, size.in, true, true},
+                          .k = size.out,
+                          .half = true};
+}
+
+/* --- the kernel --- */
+
+static void linear_half_need(co_call *call, const product_half *p)
+{
+    cpu_need_scratch(call, product_half_room_bytes(p), product_half_own_bytes(p));
+}
+
+co_status linear_half_plan_with(co_call *call, const gemm_half_loops *loops)
+{
+    linear_half *self = call->self;
+    const product_half y = linear_half_forward_product(call);
+
+    self->loops = loops;
+    linear_half_need(call, &y);
+    return CO_OK;
+}
+
+co_status linear_half_plan_backward(co_call *call)
+{
+    const product_half dw = linear_half_weight_product(call, false);
+
+    linear_half_need(call, &dw);
+    if (call->grad_in[0]) {
+        const product_half dx = linear_half_input_product(call);
+
+        linear_half_need(call, &dx);
+    }
+    return CO_OK;
+}
+
+static void linear_half_multiply(const co_call *call, product_half *p)
+{
+    const linear_half *self = call->self;
+
+    p->loops = self->loops;
+    p->threads = cpu_threads(call);
+    product_half_run(p, call->scratch, call->thread_scratch, call->thread_scratch_step);
+}
+
+co_status linear_half_forward(co_call *call, const co_run *run)
+{
+    product_half y = linear_half_forward_product(call);
+
+    (void)run;
+    linear_half_multiply(call, &y);
+    return CO_OK;
+}
+
+co_status linear_half_backward(co_call *call, const co_run *run)
+{
+    product_half dw = linear_half_weight_product(call, run->accumulate);
+
+    linear_half_multiply(call, &dw);
+    if (call->grad_in[0]) {
+        product_half dx = linear_half_input_product(call);
+
+        linear_half_multiply(call, &dx);
+    }
+    return CO_OK;
 }
 
 static co_status linear_half_plan(co_call *call)
 {
-    linear_half *self = call->self;
-    size_t used;
-
-    self->attr = (co_conv2d_attr){.out = call->param[0].shape.dim[0],
-                                  .k = {1, 1},
-                                  .s = {1, 1},
-                                  .d = {1, 1},
-                                  .groups = 1,
-                                  .bias = call->n_param > 1};
-    linear_half_view(&self->in, call->in[0]);
-    linear_half_view(&self->out, call->out[0]);
-    self->view = *call;
-    self->view.attr = &self->attr;
-    self->view.self = &self->conv;
-    self->view.in[0] = &self->in;
-    self->view.out[0] = &self->out;
-    CO_TRY(direct_plan_with(&self->view, direct_find_loops(CO_BF16)));
-    call->workspace_bytes = self->view.workspace_bytes;
-    used = self->view.scratch_bytes;
-    self->out_at = cpu_take_scratch(call, &used, self->out.bytes);
-    return CO_OK;
-}
-
-static co_status linear_half_plan_backward(co_call *call)
-{
-    linear_half *self = call->self;
-    size_t used;
-
-    linear_half_view(&self->grad_out, call->grad_out[0]);
-    self->view.grad_out[0] = &self->grad_out;
-    if (call->grad_in[0]) {
-        linear_half_view(&self->grad_in, call->grad_in[0]);
-        self->view.grad_in[0] = &self->grad_in;
-    }
-    CO_TRY(direct_plan_backward(&self->view));
-    used = self->view.scratch_bytes;
-    self->grad_in_at = cpu_take_scratch(call, &used, self->grad_in.bytes);
-    return CO_OK;
-}
-
-/* Results in blocks, to rows. */
-static void linear_half_put(const co_tensor *rows, const co_tensor *image, int threads)
-{
-    cpu_reorder(rows->data, (co_layout){.format = CO_FORMAT_CHANNELS_LAST}, image, threads);
-}
-
-static co_status linear_half_forward(co_call *call, const co_run *run)
-{
-    linear_half *self = call->self;
-
-    self->view.scratch = call->scratch;
-    self->view.workspace = call->workspace;
-    self->in.data = call->in[0]->data;
-    self->out.data = (char *)call->scratch + self->out_at;
-    CO_TRY(direct_forward(&self->view, run));
-    linear_half_put(call->out[0], &self->out, cpu_threads(call));
-    return CO_OK;
-}
-
-static co_status linear_half_backward(co_call *call, const co_run *run)
-{
-    linear_half *self = call->self;
-
-    self->view.scratch = call->scratch;
-    self->view.workspace = call->workspace;
-    self->in.data = call->in[0]->data;
-    self->grad_out.data = call->grad_out[0]->data;
-    self->grad_in.data = (char *)call->scratch + self->grad_in_at;
-    CO_TRY(direct_backward(&self->view, run));
-    if (call->grad_in[0])
-        linear_half_put(call->grad_in[0], &self->grad_in, cpu_threads(call));
-    return CO_OK;
-}
-
-static void linear_half_fini(co_call *call)
-{
-    linear_half *self = call->self;
-
-    direct_fini(&self->view);
+#ifdef CO_KERNELS_X86
+    return linear_half_plan_with(call, co_isa_has(CO_ISA_AMX) ? &gemm_half_loops_amx
+                                                              : &gemm_half_loops_bf16);
+#else
+    return linear_half_plan_with(call, NULL); /* never chosen */
+#endif
 }
 
 static bool linear_half_supports(const co_call *call, const char **why)
 {
-    const int64_t *weight = call->param[0].shape.dim;
-    const int64_t rows = co_shape_count(&call->in[0]->shape) / weight[1];
+    const linear_half_size size = linear_half_measure(call);
 
     *why = "its tensors are not bf16";
     if (call->in[0]->dtype != CO_BF16 || call->out[0]->dtype != CO_BF16)
         return false;
     *why = "its rows are few or short";
-    if (rows < LINEAR_HALF_ROWS || weight[1] < LINEAR_HALF_CHANNELS ||
-        weight[0] < LINEAR_HALF_OUTPUTS)
+    if (size.n < LINEAR_HALF_ROWS || size.in < LINEAR_HALF_CHANNELS ||
+        size.out < LINEAR_HALF_OUTPUTS)
         return false;
     return cpu_takes(call, why);
 }
 
+static bool linear_amx_supports(const co_call *call, const char **why)
+{
+    *why = "this CPU has no AMX";
+    if (!co_isa_has(CO_ISA_AMX))
+        return false;
+    *why = "its weight is large, and read for few samples";
+    if (co_cpu_linear.prefers_fp32(call))
+        return false;
+    return linear_half_supports(call, why);
+}
+
+const co_kernel co_cpu_linear_amx = {
+    .op = "linear",
+    .name = "amx",
+    .self_size = sizeof(linear_half),
+    .half = CPU_HALF,
+    .supports = linear_amx_supports,
+    .plan = linear_half_plan,
+    .plan_backward = linear_half_plan_backward,
+    .forward = linear_half_forward,
+    .backward = linear_half_backward,
+    .yields_half = true,
+};
+
+/* After oneDNN's. */
 const co_kernel co_cpu_linear_half = {
     .op = "linear",
     .name = "bf16",
@@ -137,5 +182,4 @@ const co_kernel co_cpu_linear_half = {
     .plan_backward = linear_half_plan_backward,
     .forward = linear_half_forward,
     .backward = linear_half_backward,
-    .fini = linear_half_fini,
 };

@@ -1,6 +1,6 @@
 /*
- * gemm_half.h - products of matrices of BF16 by tiles (kernels/tiles.h), added up in floats: the
- * loops of linear layers where the CPU has AMX.
+ * gemm_half.h - products of matrices of BF16, added up in floats, by tiles (kernels/tiles.h) or by
+ * products of pairs: the loops of linear layers and attention.
  *
  * Both factors are packed in panels of 32 lines, a line being a row of a or a column of b. Of a
  * panel, 32 elements of each line follow each other, then the next 32: a step. Of a they are
@@ -55,7 +55,7 @@ typedef struct gemm_half_loops {
 } gemm_half_loops;
 
 #ifdef CO_KERNELS_X86
-extern const gemm_half_loops gemm_half_loops_amx;
+extern const gemm_half_loops gemm_half_loops_amx, gemm_half_loops_bf16;
 #endif
 
 #endif
