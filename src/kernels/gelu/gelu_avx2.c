@@ -2,4 +2,4 @@
 #define LANES      8
 #define GELU_TABLE gelu_loops_avx2
 
-#include "kernels/gelu/gelu_impl.h"
+#include "kernels/gelu/gelu_float.h"

@@ -2,4 +2,4 @@
 #define LANES      16
 #define GELU_TABLE gelu_loops_avx512
 
-#include "kernels/gelu/gelu_impl.h"
+#include "kernels/gelu/gelu_float.h"

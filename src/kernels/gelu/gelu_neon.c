@@ -2,4 +2,4 @@
 #define LANES      4
 #define GELU_TABLE gelu_loops_neon
 
-#include "kernels/gelu/gelu_impl.h"
+#include "kernels/gelu/gelu_float.h"
