@@ -57,11 +57,11 @@ co_status plan_add_step(co_plan *plan, plan_call *pc, bool backward, size_t read
     return CO_OK;
 }
 
-static co_call compile_describe_call(const co_plan *plan, const co_call *init)
+static co_call compile_describe_call(const co_plan *plan, const co_call *init, const co_tensor *out)
 {
     co_call call = *init;
 
-    call.unfused_shape = init->out[0]->shape;
+    call.unfused_shape = out->shape;
     call.training = plan->options.training;
     call.threads = plan->options.threads;
     call.direct_convolution = plan->options.direct_convolution;
@@ -79,7 +79,7 @@ static co_status compile_new_call(plan_call **out, co_plan *plan, const co_call 
 
     if (!pc)
         return CO_E_NOMEM;
-    pc->call = compile_describe_call(plan, init);
+    pc->call = compile_describe_call(plan, init, init->out[0]);
     pc->next = plan->calls;
     plan->calls = pc;
     *out = pc;
@@ -228,6 +228,7 @@ static co_call compile_imagine(co_tensor *room, const co_plan *plan, const co_ca
                                co_dtype dtype)
 {
     const co_node *node = &plan->graph->node[init->node];
+    const co_tensor *out = room + node->op->n_in;
     co_call call = *init;
 
     for (int i = 0; i < node->op->n_in; i++, room++) {
@@ -241,7 +242,7 @@ static co_call compile_imagine(co_tensor *room, const co_plan *plan, const co_ca
         room->shape.dim[0] = plan->options.batch;
         call.out[i] = room;
     }
-    return compile_describe_call(plan, &call);
+    return compile_describe_call(plan, &call, out);
 }
 
 /* Whether tensors of the node stay in fp32 although they could have 16 bits. */
