@@ -186,31 +186,42 @@ static co_status plan_read_choices(plan_job *job)
     return CO_OK;
 }
 
-static co_status plan_read_lists(plan_job *job)
+/* What is given, before the network is opened. */
+static co_status plan_read_given(plan_job *job)
 {
     static const co_key ranks_key = {.name = "ranks", .type = CO_KEY_INTS, .min = 1, .max = 1e6};
     static const co_key batches_key = {
         .name = "batches", .type = CO_KEY_INTS, .min = 1, .max = 1e9};
+    const plan_options *o = job->options;
+    co_ints ranks = {0};
+
+    if (o->batches && o->global_batch)
+        return co_fail(CO_E_USAGE, "--batches: --global-batch sets what a rank has; give one of "
+                                   "them");
+    if (o->ranks)
+        CO_TRY(cli_read_numbers(&ranks, job->lists, &ranks_key, o->ranks));
+    job->ranks = ranks.v;
+    job->n_ranks = ranks.n;
+    if (o->batches)
+        CO_TRY(cli_read_numbers(&job->batches, job->lists, &batches_key, o->batches));
+    return o->strategies ? plan_read_choices(job) : CO_OK;
+}
+
+/* The rest, as the config says. */
+static co_status plan_read_own(plan_job *job)
+{
     const co_spec *spec = &job->net.spec;
     const int own_ranks = spec->ranks > 0 ? (int)spec->ranks : 1;
     int64_t own = (int64_t)(co_spec_batch(spec, own_ranks) / (uint64_t)own_ranks);
-    co_ints ranks = {0}, batches = {1, &own};
+    const co_ints batches = job->batches.n ? job->batches : (co_ints){1, &own};
 
-    if (job->options->batches && job->options->global_batch)
-        return co_fail(CO_E_USAGE, "--batches: --global-batch sets what a rank has; give one of "
-                                   "them");
-    CO_TRY(plan_read_choices(job));
-    if (job->options->ranks)
-        CO_TRY(cli_read_numbers(&ranks, job->lists, &ranks_key, job->options->ranks));
-    if (job->options->batches)
-        CO_TRY(cli_read_numbers(&batches, job->lists, &batches_key, job->options->batches));
-    job->ranks = ranks.v;
-    job->n_ranks = ranks.n;
     job->n_batch = batches.n;
     job->batch = co_arena_alloc(co_config_arena(job->lists), batches.n, sizeof(*job->batch));
     for (size_t i = 0; job->batch && i < batches.n; i++)
         job->batch[i] = (double)batches.v[i];
-    return job->batch ? CO_OK : CO_E_NOMEM;
+    if (!job->batch)
+        return CO_E_NOMEM;
+    return job->options->strategies ? CO_OK : plan_read_choices(job);
 }
 
 void plan_close(plan_job *job)
@@ -277,8 +288,9 @@ static co_status plan_all(plan_job *job)
         CO_TRY(cli_check_output(job->options->html, CLI_HTML,
                                 (const char *const[]){job->path, job->options->cluster, NULL}));
     CO_TRY(co_config_parse(&job->lists, "{}", 2, "plan"));
+    CO_TRY(plan_read_given(job));
     CO_TRY(plan_read_network(job));
-    CO_TRY(plan_read_lists(job));
+    CO_TRY(plan_read_own(job));
     if (job->cluster.compute_value)
         CO_TRY(plan_assume(job));
     else

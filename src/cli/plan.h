@@ -28,6 +28,7 @@ typedef struct plan_job {
     const char **set;  /* of each choice, for --set */
     double *batch;
     const int64_t *ranks;
+    co_ints batches; /* that are given */
 } plan_job;
 
 /* Strategies to compare by default. */

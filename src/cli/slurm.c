@@ -6,6 +6,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -50,7 +51,7 @@ static const cli_option slurm_option_table[] = {
     {"set", 's', CLI_LIST, offsetof(slurm_options, set), "KEY=VALUE", 0, 0,
      "change the config; repeatable"},
     {"sbatch", 0, CLI_LIST, offsetof(slurm_options, sbatch), "OPTION", 0, 0,
-     "one more option of sbatch, with its value in the same word; repeatable"},
+     "one more option of sbatch, as --sbatch=--account=lab; repeatable"},
     CLI_OPTIONS_END,
 };
 
@@ -61,6 +62,62 @@ static co_status slurm_check_word(const char *option, const char *text, const ch
     if (text && (!text[0] || text[strspn(text, allowed)]))
         return co_fail(CO_E_USAGE, "--%s: '%s' is none that Slurm knows; see `cohort slurm --help`",
                        option, text);
+    return CO_OK;
+}
+
+/* Seconds of a time limit: minutes[:seconds], hours:minutes:seconds or
+   days-hours[:minutes[:seconds]]; -1: none of these. */
+static int64_t slurm_seconds(const char *text)
+{
+    const bool days = strchr(text, '-') != NULL;
+    int64_t field[4] = {0};
+    int n = 0;
+
+    for (;; text++) {
+        const size_t digits = strspn(text, "0123456789");
+
+        if (n == 4 || digits == 0 || digits > 9)
+            return -1;
+        field[n++] = strtoll(text, NULL, 10);
+        text += digits;
+        if (*text == '\0')
+            break;
+        if (*text != (days && n == 1 ? '-' : ':'))
+            return -1;
+    }
+    if (days)
+        return ((field[0] * 24 + field[1]) * 60 + field[2]) * 60 + field[3];
+    if (n == 4)
+        return -1;
+    return n == 3 ? (field[0] * 60 + field[1]) * 60 + field[2] : field[0] * 60 + field[1];
+}
+
+/* A job that is told to save as soon as it starts would be queued again for ever. 0 is no limit. */
+static co_status slurm_check_time(const slurm_options *o)
+{
+    const int64_t seconds = o->time ? slurm_seconds(o->time) : 0;
+
+    if (seconds < 0)
+        return co_fail(CO_E_USAGE,
+                       "--time: '%s' is none that Slurm knows; see `cohort slurm --help`", o->time);
+    if (seconds > 0 && seconds <= o->save_before)
+        return co_fail(CO_E_USAGE,
+                       "--time %s: the run saves %" PRId64
+                       " s before that, and would as soon as it "
+                       "starts; give a longer time, or a smaller --save-before",
+                       o->time, o->save_before);
+    return CO_OK;
+}
+
+/* The names of MPIs are not those of srun's plugins, of which clusters have others, too. */
+static co_status slurm_check_mpi(const char *kind)
+{
+    CO_TRY(slurm_check_word("mpi", kind, SLURM_NAME));
+    if (strcmp(kind, "openmpi") == 0 || strcmp(kind, "mpich") == 0 || strcmp(kind, "none") == 0)
+        return co_fail(
+            CO_E_USAGE,
+            "--mpi: '%s' starts no ranks of Cohort's; pmix does for Open MPI, pmi2 for MPICH",
+            kind);
     return CO_OK;
 }
 
@@ -87,9 +144,9 @@ static co_status slurm_check_quoted(const char *what, const char *text)
 
 static co_status slurm_check(const slurm_options *o, const char *config)
 {
-    CO_TRY(slurm_check_word("time", o->time, "0123456789:-"));
+    CO_TRY(slurm_check_time(o));
     CO_TRY(slurm_check_word("partition", o->partition, SLURM_NAME ","));
-    CO_TRY(slurm_check_word("mpi", o->mpi, SLURM_NAME));
+    CO_TRY(slurm_check_mpi(o->mpi));
     CO_TRY(slurm_check_quoted("CONFIG", config));
     CO_TRY(slurm_check_quoted("--run-dir", o->run_dir));
     for (int i = 0; i < o->set.n; i++)
@@ -157,7 +214,7 @@ static void slurm_print_head(const slurm_options *o, const char *name)
         printf("#SBATCH %s\n", o->sbatch.text[i]);
 }
 
-static void slurm_print_train(const slurm_options *o, const char *name, const char *config)
+static void slurm_print_start(const slurm_options *o, const char *name, const char *config)
 {
     char program[CLI_MAX_PATH];
     const ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
@@ -168,7 +225,7 @@ static void slurm_print_train(const slurm_options *o, const char *name, const ch
         slurm_print_word(o->run_dir);
     else
         printf("runs/%s-$SLURM_JOB_ID", name);
-    printf("\n\n# On $1 nodes, from the last checkpoint if there is one.\ntrain()\n{\n"
+    printf("\n\n# On $1 nodes, from the last checkpoint if there is one.\nstart()\n{\n"
            "    resume=\n"
            "    [ ! -e \"$run/config.yaml\" ] || resume=--resume\n"
            "    srun --mpi=%s --nodes=\"$1\" --ntasks=$(($1 * %" PRId64 "))",
@@ -185,6 +242,27 @@ static void slurm_print_train(const slurm_options *o, const char *name, const ch
         slurm_print_word(o->set.text[i]);
     }
     printf("\n}\n");
+}
+
+/* Open MPI under PMIx may crash in MPI_Init, seldom, where nodes are busy. */
+static void slurm_print_train(void)
+{
+    printf("\nwritten()\n{\n"
+           "    stat -c %%s \"$run/metrics.jsonl\" 2>/dev/null\n"
+           "}\n"
+           "\n# A rank may die of a signal while MPI starts: if the run has written nothing by "
+           "then, once "
+           "more,\n# three times at most.\n"
+           "train()\n{\n"
+           "    for try in 1 2 3; do\n"
+           "        before=$(written)\n"
+           "        start \"$1\"\n"
+           "        code=$?\n"
+           "        [ $code -gt 128 ] && [ $code -ne 143 ] && [ \"$(written)\" = \"$before\" ] || "
+           "break\n"
+           "    done\n"
+           "    return $code\n"
+           "}\n");
 }
 
 static void slurm_print_loop(bool no_kill)
@@ -227,7 +305,8 @@ static co_status slurm_run(const void *options, int n, const char *const *argume
     CO_TRY(slurm_check(o, argument[0]));
     CO_TRY(slurm_check_config(name, o, argument[0]));
     slurm_print_head(o, name);
-    slurm_print_train(o, name, argument[0]);
+    slurm_print_start(o, name, argument[0]);
+    slurm_print_train();
     slurm_print_loop(o->no_kill);
     return CO_OK;
 }

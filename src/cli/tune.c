@@ -51,11 +51,12 @@ static co_status tune_open(tune_job *job)
     job->plan.options = &job->plan_options;
     job->plan.path = job->path;
     CO_TRY(co_config_parse(&job->plan.lists, "{}", 2, "tune"));
+    CO_TRY(tune_axes_check(job));
     CO_TRY(tune_apply_check(job));
     CO_TRY(plan_read_network(&job->plan));
     job->batch_norm = job->plan.work.n_buffer > 0;
     CO_TRY(tune_axes_read(job));
-    tune_axes_problem(&problem, job);
+    tune_point_problem(&problem, job);
     return co_tune_create(&job->search, &problem);
 }
 

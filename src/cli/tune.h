@@ -97,14 +97,19 @@ typedef struct tune_job {
 
 /* --- tune_axes.c --- */
 
+/* The keys of --try, before anything is opened. */
+co_status tune_axes_check(const tune_job *job);
 /* Candidates of each axis, by the config, this machine and --try. */
 co_status tune_axes_read(tune_job *job);
+co_arena *tune_arena(const tune_job *job);
+
+/* --- tune_point.c --- */
+
 /* For the search: only values that keep the result are open. */
-void tune_axes_problem(co_tune_problem *out, const tune_job *job);
+void tune_point_problem(co_tune_problem *out, const tune_job *job);
 /* The --set of a point where it differs from the config; `out` has room for TUNE_MAX_ROWS + 1.
    False: the point cannot be had. */
-bool tune_axes_set(const char **out, const tune_job *job, const co_tune_point *point);
-co_arena *tune_arena(const tune_job *job);
+bool tune_point_set(const char **out, const tune_job *job, const co_tune_point *point);
 
 /* --- tune_measure.c --- */
 

@@ -130,7 +130,7 @@ co_status tune_apply(tune_job *job)
 
     if (!job->options->apply)
         return CO_OK;
-    if (!tune_axes_set(set, job, &step->point) || !set[0]) {
+    if (!tune_point_set(set, job, &step->point) || !set[0]) {
         job->written = NULL;
         return CO_OK;
     }

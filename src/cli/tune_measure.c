@@ -140,7 +140,7 @@ co_status tune_measure_point(double *rate, void *arg, const co_tune_point *point
 
     *rate = 0;
     memcpy(set, own->text, (size_t)own->n * sizeof(*set));
-    if (!tune_axes_set(set + own->n, job, point) || !measure_fits(job, point))
+    if (!tune_point_set(set + own->n, job, point) || !measure_fits(job, point))
         return CO_OK;
     measure_show_point(job, point);
     st = measure_train(rate, job, &run, point, effort);

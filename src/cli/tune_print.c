@@ -155,7 +155,7 @@ static json_t *print_json_set(const tune_job *job, const co_tune_point *point)
     const char *set[TUNE_MAX_ROWS + 2];
     json_t *list = json_array();
 
-    if (tune_axes_set(set, job, point))
+    if (tune_point_set(set, job, point))
         for (int i = 0; set[i]; i++)
             (void)json_array_append_new(list, json_string(CO_SHOW(set[i])));
     return list;

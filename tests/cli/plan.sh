@@ -50,14 +50,20 @@ grep -q '"node_bytes_per_step": 8428' one.json || fail "the bytes of local are o
 grep -q '<svg' page.html || fail "the page has no curve"
 if grep -Eq '<script|src=|href=' page.html; then fail "the page loads something"; fi
 
-refuses() # WORDS: in the message about c.yaml, with its line
+refuses() # WORDS [ARGUMENT...]: in the message about c.yaml, with its line
 {
+    words=$1
+    shift
     code=0
-    "$cohort" plan net.yaml -c c.yaml --profile-from run >out 2>&1 || code=$?
-    [ $code -eq 2 ] || fail "exit code $code for: $1"
-    [ "$(wc -l <out)" -eq 1 ] || fail "more than one line for: $1"
-    grep -qF "$1" out || fail "no word of: $1"
+    "$cohort" plan net.yaml -c c.yaml --profile-from run "$@" >out 2>&1 || code=$?
+    [ $code -eq 2 ] || fail "exit code $code for: $words"
+    [ "$(wc -l <out)" -eq 1 ] || fail "more than one line for: $words"
+    grep -qF -e "$words" out || fail "no word of: $words"
 }
+# options come before data that is not there
+refuses "unknown strategy 'fast'" --strategies fast -s 'data={name: imagefolder, path: /none}'
+refuses '--ranks' -n 0 -s 'data={name: imagefolder, path: /none}'
+refuses '--batches' --batches 0 -s 'data={name: imagefolder, path: /none}'
 printf 'nodes: 8\ncors: 1\n' >c.yaml
 refuses "c.yaml:2:7: cluster: unknown key 'cors'; did you mean 'cores'?"
 printf 'nodes: 8\ncores: 1\nlinks:\n  across: {bandwidth: 10 Gb, latency: 1 us}\n' >c.yaml

@@ -23,9 +23,12 @@ command_of()
     chmod +x "bin/$1"
 }
 
-# The first start ends with the first code, and so on; then there is a run to resume.
-command_of srun 'mkdir -p "$DIR"; : >"$DIR/config.yaml"
-read -r code rest <codes; echo "$rest" >codes; exit "$code"'
+# The first start ends with the first code, and so on; then there is a run to resume, unless that code is early-CODE.
+command_of srun 'mkdir -p "$DIR"
+read -r code rest <codes; echo "$rest" >codes
+case $code in early-*) exit "${code#early-}" ;; esac
+: >"$DIR/config.yaml"; echo >>"$DIR/metrics.jsonl"
+exit "$code"'
 command_of squeue 'case $* in *%T*) echo "$STATE" ;; *) echo "$LEFT" ;; esac'
 command_of scontrol ''
 command_of sleep ''
@@ -61,6 +64,11 @@ ends 143 1 143 COMPLETING 4
 ! grep -q scontrol calls || fail "cancelled, and queued again"
 ends 4 1 4 RUNNING 3
 ! grep -q scontrol calls || fail "failed, and queued again"
+ends 139 1 139 RUNNING 4
+ends 0 3 'early-139 early-137 0' RUNNING 4
+! grep -q -e --resume calls || fail "what has not begun is resumed"
+ends 139 3 'early-139 early-139 early-139' RUNNING 4
+ends 143 1 early-143 COMPLETING 4
 
 dir="it's here"
 "$cohort" slurm net.yaml -N 4 --ntasks-per-node 2 --no-kill --run-dir "$dir" >job.sh
@@ -83,6 +91,14 @@ refused()
 }
 refused 'shards: 2 cannot occupy 4 ranks' net.yaml -N 4 -s shards=2
 refused "'soon'" net.yaml -t soon
+refused "'1:2:3:4'" net.yaml -t 1:2:3:4
+refused "'1-'" net.yaml -t 1-
+refused 'saves 300 s before that' net.yaml -t 5
+refused 'saves 7200 s before that' net.yaml -t 0-2 --save-before 7200
+for limit in 6 5:01 0:05:01 0-1 1-00:00:00 0; do
+    "$cohort" slurm net.yaml -t $limit | grep -qx "#SBATCH --time=$limit" || fail "--time $limit"
+done
+refused 'pmix does for Open MPI' net.yaml --mpi openmpi
 refused 'line break' net.yaml --run-dir 'a
 b'
 refused 'sbatch' net.yaml --sbatch 'account=lab'

@@ -75,6 +75,7 @@ refuses() # WORDS ARGUMENTS...
     [ "$(wc -l <out)" -eq 1 ] || fail "more than one line for: $*"
     grep -qF -e "$words" out || fail "no word of '$words' for: $*"
 }
+refuses '--try bach=2' net.yaml --try bach=2 -s 'data={name: imagefolder, path: /none}'
 refuses 'net-tuned.yaml: exists already' net.yaml --apply
 refuses 'give --in-place' net.yaml --apply -o ./net.yaml
 refuses '--in-place: --output names another file' net.yaml --apply --in-place -o x.yaml
