@@ -37,7 +37,7 @@ cd "$work"
 timeout=8    # of runs that reach it; of the others 60
 end_most=60  # seconds from the fault to the end of a run that it ends: timeout, launcher, margin
 left_most=40 # until no process is left, from the end or, if that is later, the repair of the network
-steps=600
+steps=2000  # the fault has to come before the end, however fast they are
 
 now()
 {
@@ -185,7 +185,7 @@ choose() # SEED: sets kind, mode, mpi, hosts, ranks, victim, at
     draw 200
     at=$((20 + drawn))
     [ $kind != cut-at-start ] || at=-1
-    [ $kind != cut-at-end ] || at=$((steps - 60))
+    [ $kind != cut-at-end ] || at=$((steps - 300))
     hosts_wire=$build/tests/network/wire
     case $kind in flapping | partition*) hosts_wire= ;; esac # a veth, whose carrier is lost
     hosts_seed=$1
