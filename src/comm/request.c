@@ -3,9 +3,10 @@
  *
  * Waits are short if ranks are in step, so spin first, then yield the core, then sleep for a
  * sixteenth of the time waited so far, which bounds the delay. Oversubscribed ranks do not spin. If
- * an operation takes many polls each sleep adds to it, so these stay short; a rank that yielded
- * instead would have used up its share of a busy core when its turn comes. Polls of hundreds of
- * ranks would fill all cores, so sleeps grow with the number of ranks.
+ * an operation takes many polls each sleep adds to it, so these stay short, and there are none
+ * while its messages keep coming; a rank that always yielded instead would have used up its share
+ * of a busy core when its turn comes. Polls of hundreds of ranks would fill all cores, so sleeps
+ * grow with the number of ranks.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #define REQUEST_SPINS         256
 #define REQUEST_SPIN_NS       20000
 #define REQUEST_YIELD_NS      1000000
+#define REQUEST_ARRIVAL_NS    100000 /* after a message of an operation another one may be near */
 #define REQUEST_SLEEP_MAX_US  1000
 #define REQUEST_SLEEP_EACH_US 50
 #define REQUEST_POLL_US       50
@@ -60,7 +62,7 @@ void co_comm_free_spare(co_comm *comm)
     }
 }
 
-static void request_back_off(const co_comm *comm, uint64_t waited_ns)
+static void request_back_off(const co_comm *comm, uint64_t waited_ns, uint64_t still_ns)
 {
     const uint64_t us = comm->ops->polled ? REQUEST_POLL_US : waited_ns / 16000;
     const uint64_t all_us = (uint64_t)comm->size * REQUEST_SLEEP_EACH_US;
@@ -68,7 +70,7 @@ static void request_back_off(const co_comm *comm, uint64_t waited_ns)
 
     if (waited_ns < REQUEST_SPIN_NS && !comm->oversubscribed)
         co_comm_pause();
-    else if (waited_ns < REQUEST_YIELD_NS)
+    else if (waited_ns < REQUEST_YIELD_NS || still_ns < REQUEST_ARRIVAL_NS)
         sched_yield();
     else
         co_clock_sleep_us((uint32_t)(us < max_us ? us : max_us));
@@ -220,7 +222,8 @@ static co_status request_wait_long(co_request *request)
 {
     const uint64_t limit_ns = (uint64_t)request->comm->timeout_ms * 1000000;
     const uint64_t start_ns = co_clock_ns();
-    uint64_t now_ns = start_ns, look_ns = start_ns + REQUEST_LOOK_NS;
+    uint64_t now_ns = start_ns, look_ns = start_ns + REQUEST_LOOK_NS, arrival_ns = start_ns;
+    uint64_t arrivals = request->comm->arrivals;
     co_status st = CO_OK;
 
     co_watch_wait(request, start_ns);
@@ -240,9 +243,13 @@ static co_status request_wait_long(co_request *request)
             gone = request_find_gone(request);
             look_ns = now_ns + REQUEST_LOOK_NS;
         }
-        request_back_off(request->comm, waited_ns);
+        request_back_off(request->comm, waited_ns, now_ns - arrival_ns);
         st = request_look(request, gone);
         now_ns = co_clock_ns();
+        if (request->comm->arrivals != arrivals) {
+            arrivals = request->comm->arrivals;
+            arrival_ns = now_ns;
+        }
     }
     co_watch_wait_over(request, now_ns);
     return st;
@@ -346,6 +353,6 @@ co_status co_comm_wait_fence(co_comm *comm, const co_fence *fence)
         CO_TRY(co_comm_progress(comm));
         if (waited_ns >= limit_ns)
             return request_fail_fence(comm, request_fence_late(comm, fence, waited_ns));
-        request_back_off(comm, waited_ns);
+        request_back_off(comm, waited_ns, waited_ns);
     }
 }

@@ -148,6 +148,8 @@ struct co_comm {
     bool oversubscribed; /* more ranks than cores: waiters yield immediately */
     uint32_t timeout_ms;
     uint64_t bytes_sent;
+    uint64_t arrivals; /* of messages that belong to operations, where the transport counts them: a
+                          wait does not sleep while they keep coming */
     co_request *spare; /* completed requests, to be reused by later posts; owned */
     struct co_staged *staged, *staged_spare; /* of memory of a device: to be posted yet; completed;
                                                 owned */

@@ -41,6 +41,7 @@ typedef struct mpi_comm {
     co_comm_queue finished;          /* complete, not yet reported */
     co_comm_queue *sends, *receives; /* owned, [size] */
     int pending;                     /* messages */
+    uint64_t arrivals;               /* also by the progress thread */
     struct mpi_tree *tree;           /* owned; buffers of tree all-reduces; NULL: none so far */
     /* For each rank, sequence + 1 of the collective in which it reported to wait; owned, [size]. */
     uint32_t *waiting, note[2];

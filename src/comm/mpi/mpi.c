@@ -71,6 +71,7 @@ static co_status mpi_move(mpi_comm *c, mpi_request *r, size_t elements)
                             co_comm_coll_name(r->link.base.args.coll)));
         if (!arrived)
             return CO_OK;
+        c->arrivals++;
         CO_TRY(co_mpi_end_stage(&ended, c, r));
         r->moved += ended ? r->piece : 0;
     }
@@ -138,6 +139,7 @@ static co_status mpi_progress(co_comm *comm)
        data. */
     for (; c->finished.head; co_comm_queue_pop(&c->finished))
         c->finished.head->base.done = true;
+    comm->arrivals = c->arrivals;
     co_mpi_unlock();
     return st;
 }

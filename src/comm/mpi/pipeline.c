@@ -273,7 +273,7 @@ static co_status pipe_enter(bool *moved, mpi_comm *c)
 }
 
 /* Whether the previous stage's operations are complete. */
-static co_status pipe_is_free(bool *is_free, mpi_piece *piece)
+static co_status pipe_is_free(bool *is_free, mpi_comm *c, mpi_piece *piece)
 {
     *is_free = true;
     if (piece->host) {
@@ -283,7 +283,7 @@ static co_status pipe_is_free(bool *is_free, mpi_piece *piece)
         co_request_destroy(piece->host);
         piece->host = NULL;
     }
-    for (; piece->arrived < piece->n_transfer; piece->arrived++) {
+    for (; piece->arrived < piece->n_transfer; piece->arrived++, c->arrivals++) {
         int there = 1;
 
         CO_TRY(co_mpi_check(co_mpi->test(&piece->transfer[piece->arrived], &there), "allreduce"));
@@ -343,7 +343,7 @@ static co_status pipe_advance(bool *moved, mpi_comm *c, int stage)
 
     if (p->next[stage] == p->next[stage - 1])
         return CO_OK;
-    CO_TRY(pipe_is_free(&is_free, pipe_piece(p, stage)));
+    CO_TRY(pipe_is_free(&is_free, c, pipe_piece(p, stage)));
     if (!is_free)
         return CO_OK;
     CO_TRY(pipe_start(c, pipe_piece(p, stage), stage));
