@@ -5,7 +5,8 @@
 # of them, "all" or no cell all of them. Hosts need root; what a cell cannot have is left out, saying
 # so. Exit code 77: nothing could be run.
 #
-#   ROUNDS=3     runs of a cell; its step is their median
+#   ROUNDS=3     plans and runs of a cell, in turns, as a machine is faster at one time than at another;
+#                shown are medians, and of how far each plan is off
 #   LINKS=1      show what was measured of the links
 #   PERCENT=     exit 1 where a cell is off by more
 #
@@ -177,7 +178,7 @@ here() # PLACE: ranks of this machine
 
 # ---- predicted, and run ----
 
-predict() # NETWORK PLACE: one file with all strategies
+predict() # NETWORK PLACE STRATEGY: milliseconds of a step
 {
     case $2 in
     one) ranks=1 ;;
@@ -190,19 +191,8 @@ predict() # NETWORK PLACE: one file with all strategies
     *) steps=20 ;;
     esac
     "$cohort" plan "$work/$1.yaml" --cluster "$work/$2.yaml" --json -n $ranks --steps $steps \
-        --strategies "$(keys sync), $(keys local), $(keys topk), $(keys bf16)" >"$work/$1-$2.json" ||
-        fail "plan failed for $1 on $2"
-}
-
-predicted() # NETWORK PLACE STRATEGY
-{
-    case $3 in
-    sync) title=sync ;;
-    local) title='local period=8' ;;
-    topk | bf16) title="sync compress=$3" ;;
-    esac
-    sed -n "/\"strategy\": \"$title\"/,/step_ms/s/.*\"step_ms\": \([0-9.e+-]*\).*/\1/p" \
-        "$work/$1-$2.json" | head -n 1
+        --strategies "$(keys "$3")" >"$work/plan.json" || fail "plan failed for $1 on $2"
+    sed -n 's/.*"step_ms": \([0-9.e+-]*\).*/\1/p' "$work/plan.json" | head -n 1
 }
 
 # Seconds of a step over the run but its first quarter, in whole rounds of `local`.
@@ -250,15 +240,15 @@ for cell; do
         ;;
     esac
     [ -e "$work/$network.yaml" ] || config "$network"
-    [ -e "$work/$network-$place.json" ] || predict "$network" "$place"
+    rm -f "$work/predicted" "$work/times"
     for _ in $(seq "$ROUNDS"); do
-        train "$network" "$place" "$strategy"
-    done >"$work/times"
+        predict "$network" "$place" "$strategy" >>"$work/predicted"
+        train "$network" "$place" "$strategy" >>"$work/times"
+    done
     ran=$((ran + 1))
-    median <"$work/times" | awk -v p="$(predicted "$network" "$place" "$strategy")" -v network="$network" \
-        -v place="$place" -v strategy="$strategy" '{
-            printf "%-10s %-8s %-8s %14.2f %13.2f %7.1f%%\n", network, place, strategy, p, $1, 100 * (p / $1 - 1) }' |
-        tee -a "$work/table"
+    off=$(paste "$work/predicted" "$work/times" | awk '{ print 100 * ($1 / $2 - 1) }' | median)
+    printf '%-10s %-8s %-8s %14.2f %13.2f %7.1f%%\n' "$network" "$place" "$strategy" \
+        "$(median <"$work/predicted")" "$(median <"$work/times")" "$off" | tee -a "$work/table"
 done
 [ $ran -gt 0 ] || exit 77
 awk '{ off = $NF + 0; print off < 0 ? -off : off }' "$work/table" | sort -g | awk '{ v[NR] = $1 }
