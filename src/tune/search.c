@@ -10,7 +10,11 @@
 #define SEARCH_FINAL  2    /* candidates of an axis that get further looks */
 #define SEARCH_WORSE  2    /* steps of a walk in a row that end it */
 #define SEARCH_PASSES 3    /* over all axes, while something changes */
-#define SEARCH_RACE   (CO_TUNE_MAX_VALUES + 1)
+#define SEARCH_PATIENT                                                                             \
+    5 /* whole measurements; then candidates get few looks: how many near ones                     \
+         there are, and how long they stay near, is chance */
+#define SEARCH_FEW  2
+#define SEARCH_RACE (CO_TUNE_MAX_VALUES + 1)
 
 /* How far below the best a candidate is out, after so many looks. */
 static const double search_slack[SEARCH_LOOKS] = {0.2, 0.15, 0.1, 0.08, 0.06, 0.05, 0.05, 0.05};
@@ -20,6 +24,12 @@ typedef struct search_race {
     co_tune_point point[SEARCH_RACE];
     int n;
 } search_race;
+
+/* Looks at a candidate, of `most`. */
+static int search_looks(const co_tune *t, int most)
+{
+    return t->done < SEARCH_PATIENT || most < SEARCH_FEW ? most : SEARCH_FEW;
+}
 
 /* One more look at a point that has had fewer than `n`. */
 static co_status search_look(co_tune *t, const co_tune_point *point, int n)
@@ -119,7 +129,7 @@ static co_status search_run(co_tune_point *at, co_tune *t, search_race *race, in
     CO_TRY(search_round(t, race, 1));
     if (looks > 1)
         CO_TRY(search_doubt(t, race));
-    for (int n = 1; n < looks; n++) {
+    for (int n = 1; n < search_looks(t, looks); n++) {
         search_cut(race, t, n);
         if (search_is_clear(race, t, n))
             break;
@@ -285,7 +295,7 @@ co_status co_tune_improve(co_tune_point *at, co_tune *tune)
 /* Looks in turns, until one is clearly faster. */
 static co_status search_weigh(co_tune *t, const co_tune_point *at, const co_tune_point *without)
 {
-    for (int n = 1; n <= SEARCH_LOOKS; n++) {
+    for (int n = 1; n <= search_looks(t, SEARCH_LOOKS); n++) {
         const double slack = n == 1 ? SEARCH_DOUBT : search_slack[n - 1];
 
         CO_TRY(search_look(t, at, n));
