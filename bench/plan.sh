@@ -114,7 +114,7 @@ seconds() # FILE BYTES: of the line for that size
 
 comm() # FILE HOSTS OP
 {
-    over "$2" "$cohort" bench comm --op "$3" --in-place --min-bytes 1024 --max-bytes 8388608 >"$1"
+    over "$2" "$cohort" bench comm --op "$3" --in-place --min-bytes 4194304 --max-bytes 8388608 >"$1"
 }
 
 # The median of three: a single one has been 20 times as long.
