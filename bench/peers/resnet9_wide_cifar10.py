@@ -24,7 +24,7 @@ except ImportError as error:
     sys.exit(77)
 
 import nets
-from resnet9_cifar10 import load
+from resnet9_cifar10 import evaluate, load
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 PADDING, HOLE = 4, 8
@@ -67,14 +67,6 @@ def make_optimizer(model, steps):
         cycle_momentum=False)
 
 
-def evaluate(model, autocast, data, label):
-    model.eval()
-    with torch.no_grad(), autocast():
-        scores = torch.cat([model(part) for part in data.split(500)]).float()
-    model.train()
-    return F.cross_entropy(scores, label).item(), (scores.argmax(1) == label).float().mean().item()
-
-
 def train(options):
     torch.manual_seed(options.seed)
     device = torch.device(options.device)
@@ -105,7 +97,8 @@ def train(options):
         wait()
         seconds += time.monotonic() - began
         if epoch % 6 == 0 or epoch == options.epochs:
-            loss, accuracy = evaluate(model, autocast, test, test_label)
+            with autocast():
+                loss, accuracy = evaluate(model, test, test_label)
             print(json.dumps({"epoch": epoch, "seed": options.seed,
                               "train_seconds": round(seconds, 2), "test_loss": round(loss, 4),
                               "test_accuracy": round(accuracy, 4)}), flush=True)

@@ -22,14 +22,14 @@ static bool attention_tiles_supports(const co_call *call, const char **why)
 
 static bool attention_mma_supports(const co_call *call, const char **why)
 {
-    const uint32_t size = attention_size(call);
-
-    *why = !co_dtype_is_half(call->in[0]->dtype) ? "tensors of fp32"
-           : cuda_capability(call->queue) < 80   ? "a GPU before compute capability 8.0"
-           : size % CUDA_ATTENTION_UNIT          ? "heads of no multiple of 8 numbers"
-                                                 : "heads of more than 128 numbers";
-    return co_dtype_is_half(call->in[0]->dtype) && cuda_capability(call->queue) >= 80 &&
-           size % CUDA_ATTENTION_UNIT == 0 && size <= CUDA_ATTENTION_SIZE && cuda_fits(call, why);
+    *why = "tensors of fp32";
+    if (!co_dtype_is_half(call->in[0]->dtype))
+        return false;
+    *why = "a GPU before compute capability 8.0";
+    if (cuda_capability(call->queue) < 80)
+        return false;
+    *why = "heads of no multiple of 8 numbers";
+    return attention_size(call) % CUDA_ATTENTION_UNIT == 0 && attention_tiles_supports(call, why);
 }
 
 /* `run` is NULL where the plan is made. */
@@ -119,8 +119,7 @@ static co_status attention_backward(co_call *call, const co_run *run)
 
 /* ---- on tensor cores ---- */
 
-/* For bf16 and for fp16; of heads of at most 64 numbers, and
-   of more. */
+/* For bf16 and for fp16; of heads of at most 64 numbers, and of more. */
 typedef cuda_kernel attention_kernels[2][2];
 
 #define ATTENTION_KERNELS(way)                                                                     \
