@@ -142,7 +142,9 @@ static step_timeline step_buckets(const plan_layout *l, const step_own *own)
     return t;
 }
 
-/* ---- the exchange of each strategy: seconds that a step takes longer ---- */
+/* ---- the exchange of each strategy: seconds that a step takes longer ----
+   However much a token bucket lets through at once, it has to fill again: no step, no period of
+   `local`, is shorter than the wire is busy. */
 
 static double step_sync(const plan_layout *l, const step_own *own, co_prediction *out)
 {
@@ -162,7 +164,6 @@ static double step_sync(const plan_layout *l, const step_own *own, co_prediction
     }
     out->wire = t.bytes + late.bytes;
     t.wire += late.wire;
-    /* however much a token bucket lets through at once, it has to fill again */
     return fmax(more, t.wire - own_work - own->after);
 }
 
@@ -182,9 +183,10 @@ static double step_local(const plan_layout *l, const step_own *own, co_predictio
     const double cpu = own->each * l->cluster->across.cpu * x.bytes / l->each;
     const double burst = fmin(l->cluster->across.burst, x.bytes);
     const double wire = x.bytes > 0 ? x.wire * (1 - burst / x.bytes) : 0;
+    const double more = x.own * own->each + fmax(wire, cpu) + x.latency;
 
     out->wire = x.bytes / l->choice->period;
-    return (x.own * own->each + fmax(wire, cpu) + x.latency) / l->choice->period;
+    return fmax(more, x.wire - l->choice->period * step_own_sum(own)) / l->choice->period;
 }
 
 static double step_exchange(const plan_layout *l, const step_own *own, co_prediction *out)

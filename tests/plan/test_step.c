@@ -164,7 +164,7 @@ static void topk_passes_between_nodes_once_for_each_rank(void **state)
 static void token_bucket_spares_a_burst_but_not_the_rate(void **state)
 {
     const co_plan_work work = step_work();
-    const co_choice sync = {.period = 1};
+    const co_choice sync = {.period = 1}, local = {.kind = CO_CHOICE_LOCAL, .period = 4};
     co_cluster cluster = step_cluster(1e9);
     co_prediction with, without;
 
@@ -176,6 +176,8 @@ static void token_bucket_spares_a_burst_but_not_the_rate(void **state)
     cluster.across.cost.bandwidth = 1e8;
     assert_true(co_plan_predict(&with, &cluster, &work, &sync, 2, 32));
     CLOSE(with.step, 4.194304e-2); /* in the long run no faster than the link */
+    assert_true(co_plan_predict(&with, &cluster, &work, &local, 2, 32));
+    CLOSE(with.step, 4.194304e-2 / 4);
 }
 
 static void nodes_that_share_a_core_compute_by_turns(void **state)
