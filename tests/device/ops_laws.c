@@ -117,7 +117,7 @@ static void feed(const network *n)
 }
 
 /* As harness_run; the host waits once, after all passes. */
-static void run(const network *n)
+static void run(const network *n, int passes)
 {
     co_step_given *given = co_values_given(n->store);
     co_run run = harness_run(n->h);
@@ -127,7 +127,7 @@ static void run(const network *n)
     assert_int_equal(co_values_send(n->store), CO_OK);
     run.values = n->store->values;
     run.sample = co_plan_samples(n->plan);
-    for (int pass = 0; pass < (n->mode->training ? PASSES : 1); pass++) {
+    for (int pass = 0; pass < passes; pass++) {
         run.accumulate = pass > 0;
         feed(n);
         assert_int_equal(co_plan_forward(n->plan, &run), CO_OK);
@@ -153,7 +153,7 @@ static void check_network(co_device *device, const ops_case *c, const harness_mo
     if (harness_measure(&want, n.h, mode, mode->training) != CO_OK)
         fail_msg("%s: %s", c->name, co_error_message());
     open_network(&n, device);
-    run(&n);
+    run(&n, mode->training ? PASSES : 1);
     if (co_plan_results(&output, &loss, n.plan) != CO_OK)
         fail_msg("%s: %s", c->name, co_error_message());
     check_values(&n, "output", output, want.out, want.n_out);
@@ -250,6 +250,30 @@ void ops_write_kernel(char *out, size_t size, co_device *device, const ops_case 
             (void)snprintf(out, size, "%s", step.seen->kernel->name);
     }
     close_network(&n);
+}
+
+bool ops_rounds_filters(co_device *device, const ops_case *c, const ops_way *way)
+{
+    bool rounds = true;
+    network n;
+
+    open_half(&n, device, c, way);
+    run(&n, 1);
+    for (int p = 0; p < n.h->graph->n_param; p++) {
+        const co_param *param = &n.h->graph->param[p];
+        float *got = co_calloc(2 * param->count, sizeof(*got)), *rounded = got + param->count;
+
+        assert_non_null(got);
+        if (!param->spec.buffer && param->spec.shape.ndim == 4) {
+            assert_int_equal(
+                co_store_read(n.store, CO_STORE_GRAD, param->offset, param->count, got), CO_OK);
+            co_half_nearest(rounded, got, param->count, CO_BF16);
+            rounds = rounds && memcmp(got, rounded, param->count * sizeof(*got)) == 0;
+        }
+        co_free(got);
+    }
+    close_network(&n);
+    return rounds;
 }
 
 static bool is_named(const ops_case *c, const char *const *words)

@@ -25,6 +25,9 @@ void ops_check_case(co_device *device, const ops_case *c, const ops_way *way, bo
    "mse_loss of 16 bits" where the loss reads them. */
 void ops_write_steps(char *out, size_t size, co_device *device, const ops_case *c,
                      const ops_way *way);
+/* Whether one pass of it with BF16 leaves gradients of filters (parameters of four dimensions) that
+   were rounded to it. */
+bool ops_rounds_filters(co_device *device, const ops_case *c, const ops_way *way);
 /* The kernel that the op gets there, of those of its backend. */
 void ops_write_kernel(char *out, size_t size, co_device *device, const ops_case *c,
                       const ops_way *way, const char *op);

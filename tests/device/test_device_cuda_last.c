@@ -166,6 +166,26 @@ static void last_channels_stay_through_a_residual_network(void **state)
     co_cuda_close(device);
 }
 
+/* In fp32, but where the library has only a substitute for that, as on an H100: then in 16 bits. */
+static void gradients_of_filters_are_rounded_only_where_fp32_has_no_engine(void **state)
+{
+    static const ops_case net = {
+        "filters", 3, {3, {16, 6, 5}}, "conv2d {out: 16, kernel: 3, bias: false}; flatten", true};
+    static const co_backend test = {
+        .name = "test", .kernels = plain_source_kernels, .device = "cuda"};
+    static const co_backend *const backends[] = {&test, &co_backend_cuda, NULL};
+    const ops_way way = {.backends = backends, .loss = "mse_loss"};
+    char library[64];
+    co_device *device;
+
+    (void)state;
+    if (!standin || co_cuda_dnn(library, sizeof(library)) != CO_OK)
+        skip();
+    device = open_gpu();
+    assert_int_equal(ops_rounds_filters(device, &net, &way), getenv("STANDIN_UNFUSED") != NULL);
+    co_cuda_close(device);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +193,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(last_channels_take_plain_gradients),
         cmocka_unit_test(last_gradients_reach_plain_tensors),
         cmocka_unit_test(last_channels_stay_through_a_residual_network),
+        cmocka_unit_test(gradients_of_filters_are_rounded_only_where_fp32_has_no_engine),
     };
 
     open_gpu_begin(argc, argv);
