@@ -2,12 +2,14 @@
  * data_info.c - `cohort data info`: describes a data set.
  *
  * Reads every sample once, to count labels and measure mean and standard deviation per channel.
+ * Folders of tokens: data_info_tokens.c.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/data_info.h"
 #include "core/fs.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -15,14 +17,13 @@
 #include "telemetry/format.h"
 
 #define DATA_INFO_MAX_CHANNELS 16
-#define DATA_INFO_MAX_ROWS     100 /* of the table of labels */
 
 typedef struct data_info_options {
     cli_list set, plugins;
 } data_info_options;
 
 static const cli_argument data_info_arguments[] = {
-    {"CONFIG|DATA", false, "a config file, or its data value: 'fashion-mnist', '{name: ...}'"},
+    {"CONFIG|DATA", false, "a config file, its data value, '{name: ...}', or a folder of tokens"},
     {NULL, false, NULL},
 };
 
@@ -229,6 +230,8 @@ static co_status data_info_run(const void *options, int n, const char *const *ar
     co_status st;
 
     (void)n;
+    if (cli_data_info_is_tokens(argument[0]))
+        return cli_data_info_tokens(argument[0]);
     CO_TRY(cli_data_open(&source, argument[0], &o->set));
     st = data_info_split(source.value, source.config, CO_SPLIT_TRAIN);
     if (st == CO_OK)
@@ -240,13 +243,17 @@ static co_status data_info_run(const void *options, int n, const char *const *ar
 const co_command co_command_data_info = {
     .name = "data info",
     .summary = "count, shape, labels, mean and standard deviation of a data set",
-    .about = "Reads both splits to the end, so a damaged file shows here. Mean and standard\n"
-             "deviation are those of the network's input, per channel: without `normalize` they "
-             "are the\n"
-             "numbers to put there, with it they should be close to 0 and 1.",
+    .about =
+        "Reads both splits to the end, so a damaged file shows here. Mean and standard\n"
+        "deviation are those of the network's input, per channel: without `normalize` they "
+        "are the\n"
+        "numbers to put there, with it they should be close to 0 and 1. Of a folder that\n"
+        "`cohort data tokenize` or llm.c's scripts have written it says how many tokens there\n"
+        "are, of which width and vocabulary, in which files and splits.",
     .example = "  cohort data info fashion-mnist\n"
                "  cohort data info '{name: mnist, path: data/mnist}'\n"
-               "  cohort data info configs/lenet-sync.yaml",
+               "  cohort data info configs/lenet-sync.yaml\n"
+               "  cohort data info shakespeare",
     .arguments = data_info_arguments,
     .options = data_info_option_table,
     .options_size = sizeof(data_info_options),

@@ -1,6 +1,7 @@
 /* token_file.c - find the tokens in a file. Untrusted input. */
 #include "data/token_file.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -115,4 +116,19 @@ void co_token_file_close(co_token_file *file)
     if (file->map)
         munmap(file->map, file->size);
     *file = (co_token_file){0};
+}
+
+static bool token_file_has_word(const char *name, const char *word)
+{
+    const size_t n = strlen(word);
+
+    for (const char *at = name; (at = strstr(at, word)); at++)
+        if ((at == name || !isalpha((unsigned char)at[-1])) && !isalpha((unsigned char)at[n]))
+            return true;
+    return false;
+}
+
+bool co_token_file_is_test(const char *name)
+{
+    return token_file_has_word(name, "val") || token_file_has_word(name, "test");
 }

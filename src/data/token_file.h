@@ -25,5 +25,8 @@ co_status co_token_file_parse(co_token_sequence *out, const uint8_t *bytes, size
 co_status co_token_file_open(co_token_file *out, co_token_sequence *sequence, const char *path,
                              int bare);
 void co_token_file_close(co_token_file *file);
+/* Whether a file of this name is of the test split, as llm.c and nanoGPT name them: it has the word
+   `val` or `test`, between characters that are no letters. */
+bool co_token_file_is_test(const char *name);
 
 #endif

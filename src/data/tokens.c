@@ -4,7 +4,6 @@
  * A folder's files whose names have the word `val` or `test` are the test split, as llm.c and
  * nanoGPT name them; without such a file it is the end of each.
  */
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -57,17 +56,6 @@ static const co_key tokens_keys[] = {
 
 /* ---- which files ---- */
 
-/* Whether `word` is in the name, between characters that are no letters. */
-static bool tokens_has_word(const char *name, const char *word)
-{
-    const size_t n = strlen(word);
-
-    for (const char *at = name; (at = strstr(at, word)); at++)
-        if ((at == name || !isalpha((unsigned char)at[-1])) && !isalpha((unsigned char)at[n]))
-            return true;
-    return false;
-}
-
 static co_status tokens_add(tokens *self, const char *folder, const char *name, bool test)
 {
     const size_t length = strlen(folder) + strlen(name) + 2;
@@ -107,9 +95,9 @@ static co_status tokens_add_all(tokens *self, const char *path, bool test)
                      path);
     for (size_t i = 0; i < names.n && st == CO_OK; i++) {
         const char *name = co_names_get(&names, i);
-        const bool named = tokens_has_word(name, "val") || tokens_has_word(name, "test");
+        const bool named = !self->test && co_token_file_is_test(name);
 
-        st = tokens_add(self, path, name, test || (named && !self->test));
+        st = tokens_add(self, path, name, test || named);
     }
     co_names_free(&names);
     return st;

@@ -1,4 +1,5 @@
-/* test_tokenize.c - `cohort data tokenize`, and the data set of what it writes. */
+/* test_tokenize.c - `cohort data tokenize`, the data set of what it writes, and what `data info`
+ * says of the folder. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "program.h"
 
@@ -45,6 +47,76 @@ static void tokenize_makes_a_data_set(void **state)
         assert_non_null(strstr(r->out, cases[i].info));
         program_remove("made");
     }
+}
+
+/* A file as llm.c's scripts write it: a header of 256 words, and tokens of 2 bytes. */
+static void write_tokens(const char *path, const uint16_t *token, uint32_t n)
+{
+    static uint32_t file[256 + 8];
+
+    assert_true(n <= 16);
+    file[0] = 20240520;
+    file[1] = 1;
+    file[2] = n;
+    memcpy(file + 256, token, n * sizeof(*token));
+    program_write(path, file, 1024 + n * sizeof(*token));
+}
+
+static void assert_said(const program_result *r, const char *const *words)
+{
+    program_assert_success(r);
+    for (; *words; words++)
+        if (!strstr(r->out, *words))
+            fail_msg("'%s' is not in: %s", *words, r->out);
+}
+
+static void tokenize_info_describes_the_folder(void **state)
+{
+    static const char *const made[] = {"tokens in made\n",
+                                       "files            1\n",
+                                       "tokens           48\n",
+                                       "width            2 bytes (u16)\n",
+                                       "vocabulary       11, characters\n",
+                                       "highest token    10\n",
+                                       "training split   43 tokens\n",
+                                       "test split       5 tokens, the last tenth",
+                                       "tokens.bin                       both  ",
+                                       "llm.c's",
+                                       NULL};
+
+    (void)state;
+    program_write_text("two.txt", TEXT TEXT);
+    program_assert_success(program_line("data tokenize two.txt made --quiet"));
+    assert_said(program_line("data info made"), made);
+    write_tokens("made/more.bin", (const uint16_t[]){1, 2, 11}, 3);
+    program_assert_error(program_line("data info made"), 3,
+                         "made/more.bin: token 11; the tokenizer beside it has 11");
+    program_remove("made");
+}
+
+static void tokenize_info_describes_files_of_others(void **state)
+{
+    static const char *const fineweb[] = {"files            2\n",
+                                          "tokens           7\n",
+                                          "vocabulary       not known",
+                                          "highest token    50256\n",
+                                          "training split   5 tokens\n",
+                                          "test split       2 tokens, the files with val or test",
+                                          NULL};
+
+    (void)state;
+    mkdir("fineweb", 0700);
+    write_tokens("fineweb/web_train_0.bin", (const uint16_t[]){1, 2, 3, 4, 50256}, 5);
+    write_tokens("fineweb/web_val_0.bin", (const uint16_t[]){7, 8}, 2);
+    assert_said(program_line("data info fineweb"), fineweb);
+    program_write("fineweb/web_val_0.bin", "\1\0\2", 3);
+    program_assert_error(program_line("data info fineweb"), 3, "web_val_0.bin");
+    program_remove("fineweb");
+    /* Nothing says that these are tokens. */
+    mkdir("bare", 0700);
+    program_write("bare/data_batch_1.bin", "\1\0\2\0", 4);
+    program_assert_error(program_line("data info bare"), 2, "bare: is a folder");
+    program_remove("bare");
 }
 
 static void tokenize_with_saved_merges_gives_the_same_tokens(void **state)
@@ -90,6 +162,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokenize_makes_a_data_set),
+        cmocka_unit_test(tokenize_info_describes_the_folder),
+        cmocka_unit_test(tokenize_info_describes_files_of_others),
         cmocka_unit_test(tokenize_with_saved_merges_gives_the_same_tokens),
         cmocka_unit_test(tokenize_wrong_input_is_refused),
     };
