@@ -17,7 +17,8 @@
 #   COMPILE=0                  leaves torch.compile out, which takes minutes to start
 #   COHORT=build/cohort
 #   DEVICE=cuda                on GPUs, one a rank: the lines of bench/works.cuda, CUDA graphs among
-#                              the variants, no `scaling`, and of Cohort the host's memory
+#                              the variants, no `scaling`, and MiB of the GPU's memory; the results have
+#                              the host's, too
 #
 # Prints a table and writes bench/results/train-NET.jsonl (with DEVICE=cuda gpu-NET.jsonl), one object for each line of the table and
 # for each variant that was tried.
@@ -122,6 +123,8 @@ one()
         "$2" "$3" "$5" "$1" "$ROUNDS"
     printf '"samples_per_second": %.6g, "peak_memory_bytes": %s' "$(median <"$dir/ours")" \
         "$(field "$dir/cohort" peak_memory_bytes | median)"
+    [ "$DEVICE" != cuda ] || printf ', "peak_device_memory_bytes": %s' \
+        "$(field "$dir/cohort" peak_device_memory_bytes | median)"
     if [ -s "$dir/ratio" ]; then
         printf ', "peer": "%s", "peer_samples_per_second": %.6g, "peer_peak_memory_bytes": %s' \
             "$(text "$dir/pytorch" peer | head -n 1)" \
@@ -148,10 +151,13 @@ show()
     /"net"/ && !/"variant"/ {
         peer = get("peer")
         mib = get("peer_peak_memory_bytes")
+        ours = get("peak_device_memory_bytes")
+        if (ours == "-")
+            ours = get("peak_memory_bytes")
         printf "%-14s %5s %4s %5s %9.4g %9s %6s %7s %6.0f %7s  %s\n", get("net"), get("batch"),
             get("precision"), get("ranks"), get("samples_per_second"),
             peer == "-" ? "-" : sprintf("%.4g", get("peer_samples_per_second")), get("ratio"),
-            get("scaling"), get("peak_memory_bytes") / 1048576,
+            get("scaling"), ours / 1048576,
             mib == "-" ? "-" : sprintf("%.0f", mib / 1048576), peer
     }'
 }

@@ -284,13 +284,16 @@ typedef struct co_bench_summary {
     double step_ms[3];            /* the same, of one step */
     double start_seconds;         /* process start to the end of the first step */
     double data_wait_share;       /* of the step time */
-    uint64_t peak_memory_bytes;   /* resident, of the rank that held most */
+    uint64_t peak_memory_bytes;   /* the host's, resident, of the rank that held most */
     /** Floating-point operations of the network by definition, forward and backward, without what
      *  is computed twice. */
     double model_flops_per_second;
     /** That as a part of what the cores of all ranks can do, measured after the rounds (MFU:
      *  Chowdhery et al., arXiv:2204.02311). 0: not on the CPU, or not asked for. */
     double model_flops_utilization;
+    /** Memory of its GPU that a rank allocated at once, of the rank that held most. Without what
+     * the driver and NVIDIA's libraries take for themselves. 0: on the CPU. */
+    uint64_t peak_device_memory_bytes;
 } co_bench_summary;
 
 CO_API co_status co_bench_train_sized(co_bench_summary *out, size_t out_size,

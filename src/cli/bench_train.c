@@ -44,6 +44,9 @@ static void bench_train_print(const co_bench_summary *s)
            s->samples_per_second[1], s->samples_per_second[0], s->samples_per_second[2],
            s->step_ms[1], s->step_ms[0], s->step_ms[2], s->start_seconds, s->data_wait_share,
            (unsigned long long)s->peak_memory_bytes);
+    if (s->peak_device_memory_bytes > 0)
+        printf(", \"peak_device_memory_bytes\": %llu",
+               (unsigned long long)s->peak_device_memory_bytes);
     printf(", \"model_flops_per_second\": %.4g", s->model_flops_per_second);
     if (s->model_flops_utilization > 0)
         printf(", \"model_flops_utilization\": %.4g", s->model_flops_utilization);
@@ -76,7 +79,9 @@ const co_command co_command_bench_train = {
         "samples_per_second over all ranks and step_ms as the median over the rounds, with\n"
         "minimum and maximum; start_seconds, from the start of the process to the end of the\n"
         "first step; data_wait_share, the part of the time that was spent waiting for data;\n"
-        "peak_memory_bytes, the resident memory of the rank that held most; and\n"
+        "peak_memory_bytes, the host's memory, resident, of the rank that held most;\n"
+        "peak_device_memory_bytes, where ranks train on GPUs, the GPU's memory that a rank\n"
+        "allocated at once, likewise; and\n"
         "model_flops_per_second, the operations of the network by definition, and\n"
         "model_flops_utilization, on demand, their part of what the cores, or the GPUs, can do.",
     .example = "  cohort bench train configs/mnist-net.yaml -n 2 --steps 200 --rounds 9\n"

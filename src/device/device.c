@@ -57,6 +57,13 @@ size_t co_device_room(co_device *device)
     return ops->room ? ops->room(device) : 0;
 }
 
+size_t co_device_peak(co_device *device)
+{
+    const co_device_ops *ops = device_ops(device);
+
+    return ops->peak ? ops->peak(device) : 0;
+}
+
 void co_device_forget(co_device *device, void *at, size_t bytes)
 {
     if (device_ops(device)->forget)

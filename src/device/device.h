@@ -23,6 +23,8 @@ co_status co_device_alloc(void **out, co_device *device, size_t bytes, co_memory
 void co_device_free(co_device *device, void *block, co_memory kind);
 /* Bytes of the device's own memory that are free; 0: not known. */
 size_t co_device_room(co_device *device);
+/* Bytes of it that were allocated at once, at most; 0: not counted. */
+size_t co_device_peak(co_device *device);
 void co_device_forget(co_device *device, void *at, size_t bytes);
 
 co_status co_queue_create(co_queue **out, co_device *device);

@@ -42,16 +42,17 @@ static co_status bench_round(double *seconds, trainer *t, uint64_t steps)
     return CO_OK;
 }
 
-/* Peak memory of the rank that used most. */
-static co_status bench_peak(uint64_t *bytes, co_comm *comm)
+/* Peak memory of the host and of the device, each of the rank that used most. */
+static co_status bench_peak(uint64_t bytes[2], const trainer *t)
 {
     struct rusage use;
-    double kib = 0;
+    double peak[2] = {0, (double)co_device_peak(t->job->device)};
 
     if (getrusage(RUSAGE_SELF, &use) == 0)
-        kib = (double)use.ru_maxrss;
-    CO_TRY(co_comm_allreduce(comm, &kib, &kib, 1, CO_F64, CO_MAX));
-    *bytes = (uint64_t)kib << 10;
+        peak[0] = (double)use.ru_maxrss * 1024;
+    CO_TRY(co_comm_allreduce(t->comm, peak, peak, 2, CO_F64, CO_MAX));
+    for (int i = 0; i < 2; i++)
+        bytes[i] = (uint64_t)peak[i];
     return CO_OK;
 }
 
@@ -98,7 +99,7 @@ co_status co_trainer_bench(co_comm *comm, co_job *job)
     trainer t = {.comm = comm, .job = job};
     double seconds[CO_BENCH_MAX_ROUNDS], warmup;
     co_bench_summary summary;
-    uint64_t peak = 0;
+    uint64_t peak[2] = {0};
     co_status st = trainer_open(&t);
 
     if (st == CO_OK)
@@ -108,11 +109,12 @@ co_status co_trainer_bench(co_comm *comm, co_job *job)
     for (int i = 0; i < job->bench_rounds && st == CO_OK; i++)
         st = bench_round(&seconds[i], &t, job->bench_steps);
     if (st == CO_OK)
-        st = bench_peak(&peak, comm);
+        st = bench_peak(peak, &t);
     if (st == CO_OK) {
         co_sort_doubles(seconds, (size_t)job->bench_rounds);
         bench_fill(&summary, &t, seconds);
-        summary.peak_memory_bytes = peak;
+        summary.peak_memory_bytes = peak[0];
+        summary.peak_device_memory_bytes = peak[1];
         st = bench_flops(&summary, &t);
     }
     if (st == CO_OK && co_comm_rank(comm) == 0)

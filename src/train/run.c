@@ -295,7 +295,7 @@ static co_status run_train(co_train_summary *out, size_t out_size, const co_trai
 
 CO_SIZED_END(co_train_options, on_step_arg);
 CO_SIZED_END(co_train_summary, metric);
-CO_SIZED_END(co_bench_summary, model_flops_utilization);
+CO_SIZED_END(co_bench_summary, peak_device_memory_bytes);
 
 co_status co_train_sized(co_train_summary *out, size_t out_size, const co_train_options *options,
                          size_t size)

@@ -155,6 +155,23 @@ static void check_lines(const char *out, const char *key, size_t least)
     assert_true(lines >= least);
 }
 
+/* One object, with the host's memory and, of at least `least` bytes or 0 for none, the device's. */
+static void check_memory(const char *out, double least)
+{
+    json_t *line = json_loads(out, 0, NULL);
+    const json_t *device;
+
+    assert_non_null(line);
+    assert_true(number(line, "peak_memory_bytes") > 1 << 20);
+    device = json_object_get(line, "peak_device_memory_bytes");
+    assert_int_equal(device != NULL, least > 0);
+    if (device) {
+        assert_true(json_number_value(device) >= least);
+        assert_true(json_number_value(device) < 64 << 20);
+    }
+    json_decref(line);
+}
+
 static void device_benchmarks_measure_steps_and_messages(void **state)
 {
     const program_result *r =
@@ -168,6 +185,10 @@ static void device_benchmarks_measure_steps_and_messages(void **state)
                                      "--utilization -s device=cuda");
     program_assert_success(r);
     assert_non_null(strstr(r->out, "\"model_flops_utilization\": "));
+    check_memory(r->out, 3 * sizeof(float) * (36 + 8 + 1010)); /* weights, gradients, momentum */
+    r = program_line("bench train small.yaml --steps 2 --warmup 3 --rounds 1");
+    program_assert_success(r);
+    check_memory(r->out, 0);
     r = device_run("STANDIN_GPUS=2",
                    "bench comm -n 2 --device cuda --op allreduce --op tree_allreduce --op send "
                    "--op reduce_scatter --repeats 3 --min-bytes 4096 --max-bytes 4096");

@@ -82,6 +82,28 @@ static void cuda_without_memory_reports_what_was_asked(void **state)
     co_cuda_close(device);
 }
 
+static void cuda_peak_is_what_was_held_at_once(void **state)
+{
+    co_device *device = open_gpu();
+    const size_t before = co_device_peak(device);
+    void *block[3] = {NULL};
+
+    (void)state;
+    assert_int_equal(co_device_alloc(&block[0], device, 1 << 20, CO_MEMORY_DEVICE), CO_OK);
+    assert_int_equal(co_device_alloc(&block[1], device, 3 << 20, CO_MEMORY_EXCHANGED), CO_OK);
+    assert_int_equal(co_device_alloc(&block[2], device, 5 << 20, CO_MEMORY_PINNED), CO_OK);
+    assert_true(co_device_peak(device) >= before + (4 << 20));
+    assert_true(co_device_peak(device) < before + (5 << 20));
+    co_device_free(device, block[1], CO_MEMORY_EXCHANGED);
+    co_device_free(device, block[2], CO_MEMORY_PINNED);
+    assert_int_equal(co_device_alloc(&block[1], device, 2 << 20, CO_MEMORY_DEVICE), CO_OK);
+    assert_true(co_device_peak(device) < before + (5 << 20));
+    co_device_free(device, block[0], CO_MEMORY_DEVICE);
+    co_device_free(device, block[1], CO_MEMORY_DEVICE);
+    assert_int_equal(co_device_peak(NULL), 0);
+    co_cuda_close(device);
+}
+
 static void *use_device(void *arg)
 {
     static char seen[100];
@@ -148,6 +170,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(probe_without_usable_driver_names_what_is_needed),
         cmocka_unit_test(cuda_device_keeps_every_law),
         cmocka_unit_test(cuda_without_memory_reports_what_was_asked),
+        cmocka_unit_test(cuda_peak_is_what_was_held_at_once),
         cmocka_unit_test(cuda_device_serves_any_thread),
         cmocka_unit_test(cuda_failed_work_fails_every_fence),
     };

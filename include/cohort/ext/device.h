@@ -122,6 +122,9 @@ typedef struct co_device_ops {
 
     /** Draws batches of images in its memory (ext/images.h). NULL: the host does. */
     const struct co_device_images *images;
+    /** Bytes of its own memory that blocks of `alloc` have taken at once, at most. NULL: it does
+     *  not count them. */
+    size_t (*peak)(co_device *device);
 } co_device_ops;
 
 /** A device puts each of these first in its own struct. */

@@ -97,6 +97,16 @@ static CUresult device_take(void **out, cuda_device *device, size_t bytes, co_me
     return result;
 }
 
+static bool device_count(cuda_device *device, void *block, size_t bytes)
+{
+    bool counted;
+
+    pthread_mutex_lock(&device->lock);
+    counted = cuda_held_add(&device->held, block, bytes);
+    pthread_mutex_unlock(&device->lock);
+    return counted;
+}
+
 static co_status device_alloc(void **out, co_device *base, size_t bytes, co_memory kind)
 {
     cuda_device *device = (cuda_device *)base;
@@ -113,6 +123,10 @@ static co_status device_alloc(void **out, co_device *base, size_t bytes, co_memo
         bytes > PTRDIFF_MAX ? CUDA_ERROR_OUT_OF_MEMORY : device_take(&block, device, some, kind);
     if (result != CUDA_SUCCESS)
         return device_no_memory(device, result, bytes, kind);
+    if (kind != CO_MEMORY_PINNED && !device_count(device, block, some)) {
+        device_give_there(device, (CUdeviceptr)(uintptr_t)block, kind);
+        return CO_E_NOMEM;
+    }
     *out = block;
     return CO_OK;
 }
@@ -121,6 +135,11 @@ static void device_free(co_device *base, void *block, co_memory kind)
 {
     cuda_device *device = (cuda_device *)base;
 
+    if (kind == CO_MEMORY_DEVICE || kind == CO_MEMORY_EXCHANGED) {
+        pthread_mutex_lock(&device->lock);
+        cuda_held_remove(&device->held, block);
+        pthread_mutex_unlock(&device->lock);
+    }
     if (kind == CO_MEMORY_HOST)
         co_free(block);
     else if (cuda_enter(device) != CO_OK)
@@ -139,6 +158,17 @@ static size_t device_room(co_device *base)
     if (cuda_enter(device) != CO_OK || device->cu->cuMemGetInfo(&left, &all) != CUDA_SUCCESS)
         return 0;
     return left;
+}
+
+static size_t device_peak(co_device *base)
+{
+    cuda_device *device = (cuda_device *)base;
+    size_t peak;
+
+    pthread_mutex_lock(&device->lock);
+    peak = device->held.peak;
+    pthread_mutex_unlock(&device->lock);
+    return peak;
 }
 
 static const co_device_ops device_ops = {
@@ -163,6 +193,7 @@ static const co_device_ops device_ops = {
     .metrics = &cuda_metrics,
     .images = &cuda_images_table,
     .room = device_room,
+    .peak = device_peak,
     .timed_fence_create = cuda_timed_fence_create,
     .fence_seconds = cuda_fence_seconds,
 };
@@ -233,5 +264,6 @@ void co_cuda_close(co_device *device)
     if (gpu->context)
         (void)gpu->cu->cuDevicePrimaryCtxRelease(gpu->handle);
     pthread_mutex_destroy(&gpu->lock);
+    co_free(gpu->held.block);
     co_free(gpu);
 }

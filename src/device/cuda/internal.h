@@ -25,6 +25,18 @@ typedef enum cuda_exchanged {
     CUDA_EXCHANGED_NCCL
 } cuda_exchanged;
 
+typedef struct cuda_block {
+    void *at;
+    size_t bytes;
+} cuda_block;
+
+/* Blocks of the GPU's memory that are allocated. Zero has none. */
+typedef struct cuda_held {
+    cuda_block *block; /* owned: (n) */
+    size_t n, room;
+    size_t bytes, peak; /* of all of them, now and at most */
+} cuda_held;
+
 typedef struct cuda_device {
     co_device base;
     const cuda_driver *cu;
@@ -43,6 +55,7 @@ typedef struct cuda_device {
     bool nccl;                    /* a communicator of NCCL's has been joined with it */
     pthread_mutex_t lock;
     cuda_exchanged exchanged; /* under lock */
+    cuda_held held;           /* likewise */
     char why[CUDA_WHY]; /* under lock: what went wrong after it was accepted; "": nothing has */
     co_status failed;   /* likewise: its status */
 } cuda_device;
@@ -72,6 +85,12 @@ typedef struct cuda_capture {
 co_status cuda_probe_gpu(co_cuda_gpu *out, const cuda_driver *cu, int index);
 /* Makes the GPU the calling thread's. */
 co_status cuda_enter(const cuda_device *device);
+
+/* held.c; the caller has the device's lock. Count a block; false: there is no memory to note it. */
+bool cuda_held_add(cuda_held *held, void *at, size_t bytes);
+/* `at` may be no block that was counted. */
+void cuda_held_remove(cuda_held *held, const void *at);
+
 /* The message of the thread's last failure, for who cannot return it: the capture under way fails
    by it, or all fences of the device. */
 void cuda_keep_failure(cuda_queue *queue);
