@@ -28,15 +28,19 @@ function note(text)
         line[++lines] = "  " name ": " text
     noted[name, text] = 1
 }
-function end_test()
+function end_test(   reasons)
 {
     take("")
-    if (whole && !parts) {
+    for (i = 1; i <= parts; i++)
+        reasons += why[i] != ""
+    if (whole && !reasons) {
+        parts = 0
         reason = last
         take("")
     }
     for (i = 1; i <= parts; i++)
-        note(whole || part[i] == "" ? why[i] : part[i] (why[i] == "" ? "" : ": " why[i]))
+        if (!whole || why[i] != "")
+            note(whole || part[i] == "" ? why[i] : part[i] (why[i] == "" ? "" : ": " why[i]))
     n_whole += whole
     n_parts += !whole && parts
     name = ""

@@ -24,18 +24,29 @@ expect 1 1 0 1
 expect 1 0 1 77
 expect 1 0 0 256
 
+# What cmocka prints of tests that all skip for what their setup has said.
+cat >"$folder/group" <<'END'
+echo 'skipped: no browser here'
+for name in page_one page_two; do
+    echo "[ RUN      ] $name"
+    echo "[  SKIPPED ] $name"
+done
+exit 77
+END
 cat >"$folder/CTestTestfile.cmake" <<END
 add_test(whole "$planted" 2 0 0)
 add_test(part "$planted" 1 1 0)
 add_test(none "$planted" 0 1 0)
+add_test(group sh "$folder/group")
 add_test(script sh -c "echo began; echo; echo 'skipped: no sshd here'; exit 77")
-set_tests_properties(whole part none script PROPERTIES SKIP_RETURN_CODE 77)
+set_tests_properties(whole part none group script PROPERTIES SKIP_RETURN_CODE 77)
 END
 cd "$folder"
 ctest --output-junit "$folder/tests.xml" --test-output-size-passed 1000000 >/dev/null
 "$source/scripts/skips.sh" tests.xml >said
 cat >expected <<END
-2 tests skipped, and parts of 1 more:
+3 tests skipped, and parts of 1 more:
+  group: no browser here
   part: planted_test_skips: no <device> here
   script: no sshd here
   whole: no <device> here
