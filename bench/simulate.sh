@@ -50,7 +50,7 @@ all="$all ethernet:32:allreduce:1024,65536 dragonfly:32:allreduce:1024
     one-rank:64:mpi-lr:1048576 one-rank:64:mpi-rdb:1024,65536 one-rank:64:mpi-rab:65536,1048576
     one-rank:1024:mpi-rdb:1024,65536,1048576 one-rank:1024:mpi-rab:1024,65536,1048576
     one-rank:1024:mpi-lr:65536,1048576"
-quick="ethernet:2:allreduce:4096,1048576 slow:4:step:sync one-rank:64:mpi-rab:65536"
+quick="ethernet:2:allreduce:4096,1048576 ethernet-small:24:allreduce:65536 slow:4:step:sync one-rank:64:mpi-rab:65536"
 # shellcheck disable=SC2086 # words
 case ${1:-all} in
 all) set -- $all ;;
