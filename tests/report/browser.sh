@@ -20,6 +20,18 @@ fail()
     exit 1
 }
 
+# write_net SAMPLES EPOCHS LOG_EVERY: net.yaml, a small network that is trained at once.
+write_net()
+{
+    cat >net.yaml <<END
+model: {name: mlp, hidden: [16]}
+data: {name: synthetic, shape: [1, 8, 8], classes: 4, samples: $1}
+batch: 32
+epochs: $2
+log_every: $3
+END
+}
+
 # A browser reserves more addresses than tests of a build for ARM64 may have (scripts/arm64.sh).
 browse()
 (

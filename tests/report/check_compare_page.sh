@@ -6,13 +6,7 @@ set -eu
 program=$1
 # shellcheck source=tests/report/browser.sh
 . "$(dirname "$0")/browser.sh"
-cat >net.yaml <<'END'
-model: {name: mlp, hidden: [16]}
-data: {name: synthetic, shape: [1, 8, 8], classes: 4, samples: 512}
-batch: 32
-epochs: 1
-log_every: 4
-END
+write_net 512 1 4
 # gnuplot's plots are of no use here.
 mkdir bin && ln -s /bin/false bin/gnuplot
 PATH=$folder/bin:$PATH "$program" compare net.yaml --strategies 'sync, {name: local, period: 4}' -n 1,2 \

@@ -5,13 +5,7 @@ set -eu
 program=$1
 # shellcheck source=tests/report/browser.sh
 . "$(dirname "$0")/browser.sh"
-cat >net.yaml <<'END'
-model: {name: mlp, hidden: [16]}
-data: {name: synthetic, shape: [1, 8, 8], classes: 4, samples: 256}
-batch: 32
-epochs: 3
-log_every: 1
-END
+write_net 256 3 1
 "$program" train net.yaml --run-dir first --quiet --profile >/dev/null 2>&1
 for run in 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 17 18 19 20; do
     cp -r first "run-$run"

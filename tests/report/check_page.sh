@@ -6,13 +6,7 @@ set -eu
 program=$1
 # shellcheck source=tests/report/browser.sh
 . "$(dirname "$0")/browser.sh"
-cat >net.yaml <<'END'
-model: {name: mlp, hidden: [16]}
-data: {name: synthetic, shape: [1, 8, 8], classes: 4, samples: 256}
-batch: 32
-epochs: 3
-log_every: 1
-END
+write_net 256 3 1
 "$program" train net.yaml --run-dir 'runs/a' -n 2 --quiet --profile >/dev/null 2>&1
 "$program" train net.yaml --run-dir 'runs/<b>x' --quiet --set optimizer.lr=0.05
 "$program" report runs/* -o page.html --quiet
