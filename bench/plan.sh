@@ -114,7 +114,7 @@ seconds() # FILE BYTES: of the line for that size
 
 comm() # FILE HOSTS OP
 {
-    over "$2" "$cohort" bench comm --op "$3" --in-place --min-bytes 4194304 --max-bytes 8388608 >"$1"
+    over "$2" "$cohort" bench comm --op "$3" --in-place --min-bytes 2097152 --max-bytes 4194304 >"$1"
 }
 
 # The median of three: a single one has been 20 times as long.
@@ -136,10 +136,11 @@ hosts_of() # PLACE
     esac
 }
 
-# By sums over the hosts of the place: bandwidth by what 8 MiB take longer than 4, of which each host
-# sends 2 (H - 1) / H; latency by 1 KiB, which go in one exchange; a core's time by the same without
-# a rate. Of the latency that is measured, one is that of the descriptors, one that of the exchange, and a
-# tenth that of each message. Nodes of less than a core share this machine.
+# By sums over the hosts of the place: bandwidth by what 4 MiB take longer than 2, of which each host
+# sends 2 (H - 1) / H (larger ones can be more than the shaper's queue holds, and are sent again);
+# latency by 1 KiB, which go in one exchange; a core's time by the same without a rate. Of the latency
+# that is measured, one is that of the descriptors, one that of the exchange, and a tenth that of each
+# message. Nodes of less than a core share this machine.
 link() # PLACE: writes $work/PLACE.yaml
 {
     h=$(hosts_of "$1")
@@ -152,10 +153,10 @@ link() # PLACE: writes $work/PLACE.yaml
         hosts_rate $host "${1%-2}"
     done
     comm "$work/held" "$h" allreduce
-    awk -v a="$(latency "$h")" -v b="$(seconds "$work/held" 4194304)" \
-        -v c="$(seconds "$work/held" 8388608)" -v d="$(seconds "$work/free-$h" 4194304)" \
-        -v e="$(seconds "$work/free-$h" 8388608)" -v name="$1" -v h="$h" -v cores="$(nproc)" 'BEGIN {
-            sent = 4194304 * 2 * (h - 1) / h
+    awk -v a="$(latency "$h")" -v b="$(seconds "$work/held" 2097152)" \
+        -v c="$(seconds "$work/held" 4194304)" -v d="$(seconds "$work/free-$h" 2097152)" \
+        -v e="$(seconds "$work/free-$h" 4194304)" -v name="$1" -v h="$h" -v cores="$(nproc)" 'BEGIN {
+            sent = 2097152 * 2 * (h - 1) / h
             a /= 2 + 2 * (h - 1) / 10
             printf "name: namespaces, %s\nnodes: %d\ncores: %g\nlinks:\n  across:\n", name, h, cores / h - 0.001
             printf "    bandwidth: %.6g MB/s\n    latency: %.4g us\n", sent / (c - b), a
