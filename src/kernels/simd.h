@@ -87,6 +87,29 @@ SIMD_INLINE vec simd_select(ivec mask, vec a, vec b)
 #endif
 }
 
+/* Of two numbers the larger, the smaller; that of b where one of them is none. */
+SIMD_INLINE vec simd_max(vec a, vec b)
+{
+#if LANES == 16 && defined(__AVX512F__)
+    return (vec)_mm512_max_ps((__m512)a, (__m512)b);
+#elif LANES == 8 && defined(__AVX2__)
+    return (vec)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+    return simd_select((ivec)(a > b), a, b);
+#endif
+}
+
+SIMD_INLINE vec simd_min(vec a, vec b)
+{
+#if LANES == 16 && defined(__AVX512F__)
+    return (vec)_mm512_min_ps((__m512)a, (__m512)b);
+#elif LANES == 8 && defined(__AVX2__)
+    return (vec)_mm256_min_ps((__m256)a, (__m256)b);
+#else
+    return simd_select((ivec)(a < b), a, b);
+#endif
+}
+
 /* What comparisons give, for simd_pick; AVX-512 has registers of bits for it. */
 #if LANES == 16 && defined(__AVX512F__)
 typedef __mmask16 simd_mask;
@@ -214,6 +237,19 @@ SIMD_INLINE vec simd_splat_at(const float *from)
         v[i] = __builtin_shufflevector(a, b, SIMD_ALL(SIMD_LACK, bit));                            \
         v[i + (bit)] = __builtin_shufflevector(a, b, SIMD_ALL(SIMD_HAVE, bit));                    \
     }
+
+/* The sum of all lanes, by halves. */
+SIMD_INLINE float simd_add_up(vec v)
+{
+#if LANES > 8
+    v += __builtin_shufflevector(v, v, SIMD_ALL(SIMD_HAVE, 8));
+#endif
+#if LANES > 4
+    v += __builtin_shufflevector(v, v, SIMD_ALL(SIMD_HAVE, 4));
+#endif
+    v += __builtin_shufflevector(v, v, SIMD_ALL(SIMD_HAVE, 2));
+    return v[0] + v[1];
+}
 
 /* v[i][l] <-> v[l][i] */
 SIMD_INLINE void simd_transpose(vec v[LANES])

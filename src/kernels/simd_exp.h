@@ -5,13 +5,14 @@
 #include "kernels/simd.h"
 
 #define SIMD_EXP_LEAST (-87.0f) /* exp of less is taken for that of this: 1.6e-38 */
+#define SIMD_EXP_MOST  87.0f    /* x is no more than this */
 
-/* exp(x) for x <= 0, within 2e-7 of its value. With n = round(x / ln 2) it is 2^n exp(r), |r| <=
+/* exp(x), within 2e-7 of its value. With n = round(x / ln 2) it is 2^n exp(r), |r| <=
    ln(2) / 2, and exp(r) its Taylor polynomial. A NaN stays one: it is only ever multiplied. */
 SIMD_INLINE vec simd_exp(vec x)
 {
     const float round = 12582912; /* 1.5 * 2^23: adding it leaves whole numbers */
-    const vec low = simd_select((ivec)(x < SIMD_EXP_LEAST), simd_splat(SIMD_EXP_LEAST), x);
+    const vec low = simd_max(simd_splat(SIMD_EXP_LEAST), x);
     const vec shifted = low * 1.44269504f + round, n = shifted - round;
     const vec r = (low - n * 0.693359375f) + n * 2.12194440e-4f;
     const ivec power = ((ivec)shifted << 23) + (127 << 23);

@@ -32,9 +32,11 @@ int co_moments_count_states(const void *self)
 }
 
 #ifdef __x86_64__
-#define MOMENTS_AVX2 __attribute__((target("avx2")))
+#define MOMENTS_AVX2   __attribute__((target("avx2")))
+#define MOMENTS_AVX512 __attribute__((target("avx512f,prefer-vector-width=512")))
 #else
 #define MOMENTS_AVX2
+#define MOMENTS_AVX512
 #endif
 
 /* Inlined below, so that each copy is compiled for its own instruction set. */
@@ -61,11 +63,19 @@ MOMENTS_AVX2 static void moments_move_avx2(float *p, const float *g, float *m, f
     moments_step(p, g, m, v, n, rates);
 }
 
+MOMENTS_AVX512 static void moments_move_avx512(float *p, const float *g, float *m, float *v,
+                                               size_t n, const co_moments_rates *rates)
+{
+    moments_step(p, g, m, v, n, rates);
+}
+
 void co_moments_update(const co_moments *m, const co_update *u, bool beside)
 {
     const co_moments_rates rates =
         co_moments_rates_of(m->betas.v[0], m->betas.v[1], m->eps, u->values, u->decay, beside);
 
-    (co_isa_has(CO_ISA_AVX2) ? moments_move_avx2 : moments_move)(u->param, u->grad, u->state[0],
-                                                                 u->state[1], u->n, &rates);
+    (co_isa_has(CO_ISA_AVX512) ? moments_move_avx512
+     : co_isa_has(CO_ISA_AVX2)
+         ? moments_move_avx2
+         : moments_move)(u->param, u->grad, u->state[0], u->state[1], u->n, &rates);
 }

@@ -8,7 +8,7 @@
 
 #include "core/parallel.h"
 
-#define PRODUCT_COLUMNS 1024 /* columns of b that are packed at once: with them it stays in L3 */
+#define PRODUCT_COLUMNS 1536 /* columns of b that are packed at once: with them it stays in L3 */
 #define PRODUCT_DEPTH   512  /* maximum number of elements of a sum at once */
 #define PRODUCT_TILES   6    /* tiles of rows of a that stay in L2 */
 #define PRODUCT_CHUNK   32   /* rows of a factor whose columns are packed at once, of one page */

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "kernels/attention/attention.h"
-#include "kernels/simd_exp.h"
 #include "kernels/simd_random.h"
 
 /* Rows of a tile, whose sums of two vectors each are in registers, and rows of a block. */
@@ -166,37 +165,6 @@ static void attention_add_rows(attention_sums s, int64_t size)
         attention_add_up(&s, size - d, 1, false);
 }
 
-/* The first `seen` products of a row become exponentials of their differences to the maximum,
-   others up to `end` zeros. Returns the logarithm of the sum of exponentials. */
-static float attention_softmax(float *p, float *inverse, int64_t seen, int64_t end, float scale)
-{
-    const int64_t own = attention_round_up(seen, LANES);
-    float most = -INFINITY, sum = 0;
-    vec high = simd_splat(-INFINITY), all = {0};
-
-    for (int64_t s = seen; s < own; s++)
-        p[s] = -INFINITY;
-    for (int64_t s = 0; s < own; s += LANES) {
-        const vec x = simd_load_any(p + s) * scale;
-
-        high = simd_select((ivec)(x > high), x, high);
-    }
-    for (int l = 0; l < LANES; l++)
-        most = high[l] > most ? high[l] : most;
-    for (int64_t s = 0; s < own; s += LANES) {
-        const vec x = simd_exp(simd_load_any(p + s) * scale - most);
-
-        simd_store_any(p + s, x);
-        all += x;
-    }
-    for (int l = 0; l < LANES; l++)
-        sum += all[l];
-    for (int64_t s = seen; s < end; s++)
-        p[s] = 0;
-    *inverse = 1 / sum;
-    return (float)((double)most + log((double)sum));
-}
-
 /* Positions that row t looks at. */
 static int64_t attention_seen(const attention_shape *shape, int64_t t)
 {
@@ -216,6 +184,8 @@ static attention_part attention_find_part(const attention_shape *shape, int64_t 
     return (attention_part){t, n, attention_seen(shape, t + n - 1)};
 }
 
+#include "kernels/attention/attention_softmax.h"
+
 /* to (block, width)[r][s] = the product of row t + r of `from`, whose rows are `step` numbers after
    each other, with position s: for those that a tile looks at, in whole pairs of panels. */
 static void attention_products(float *to, const float *from, int64_t step, const float *panels,
@@ -228,17 +198,20 @@ static void attention_products(float *to, const float *from, int64_t step, const
             const attention_part tile = attention_find_part(shape, t, ATTENTION_TILE, last);
             const attention_rows number = attention_find_rows(from + t * step, step, tile.n);
 
-            if (s < tile.seen)
-                attention_add_up(&(attention_sums){.to = to + (t - block->t) * width + s,
-                                                   .to_step = width,
-                                                   .n = tile.n,
-                                                   .number = &number,
-                                                   .step = 1,
-                                                   .from = panels + s * shape->size,
-                                                   .from_step = LANES,
-                                                   .second = shape->size * LANES,
-                                                   .terms = shape->size},
-                                 2 * LANES, 2, true);
+            const attention_sums sums = {.to = to + (t - block->t) * width + s,
+                                         .to_step = width,
+                                         .n = tile.n,
+                                         .number = &number,
+                                         .step = 1,
+                                         .from = panels + s * shape->size,
+                                         .from_step = LANES,
+                                         .second = shape->size * LANES,
+                                         .terms = shape->size};
+
+            if (s + LANES < tile.seen)
+                attention_add_up(&sums, 2 * LANES, 2, true);
+            else if (s < tile.seen)
+                attention_add_up(&sums, LANES, 1, true);
         }
 }
 
@@ -336,33 +309,17 @@ static void attention_forward(float *y, float *norm, const attention_head *x,
         float inverse[ATTENTION_BLOCK];
 
         attention_products(p, x->q, shape->in, keys, &block, shape);
-        for (int64_t r = 0; r < block.n; r++) {
+        attention_softmax(p, width, inverse, norm + t, end, &block, shape);
+        for (int64_t r = 0; shape->drops && r < block.n; r++) {
             const int64_t own = attention_seen(shape, t + r);
 
-            norm[t + r] = attention_softmax(p + r * width, inverse + r, own, end, shape->scale);
-            if (shape->drops)
-                attention_drop(
-                    p + r * width,
-                    attention_draw(factors, dropout, t + r, attention_round_up(own, LANES), shape),
-                    own);
+            attention_drop(
+                p + r * width,
+                attention_draw(factors, dropout, t + r, attention_round_up(own, LANES), shape),
+                own);
         }
         attention_mix(y, shape->out, p, inverse, x->v, &block, shape);
     }
-}
-
-/* From products with keys (p) and with values (dp) to weights and what goes back to products. */
-static void attention_weigh(float *p, float *dp, float norm, float mean, int64_t seen, int64_t end,
-                            float scale)
-{
-    for (int64_t s = 0; s < seen; s += LANES) {
-        const vec x = simd_load_any(p + s) * scale - norm;
-        const vec weight = simd_exp(simd_select((ivec)(x < 0.0f), x, simd_splat(0)));
-
-        simd_store_any(p + s, weight);
-        simd_store_any(dp + s, weight * (simd_load_any(dp + s) - mean) * scale);
-    }
-    memset(p + seen, 0, (size_t)(end - seen) * sizeof(*p));
-    memset(dp + seen, 0, (size_t)(end - seen) * sizeof(*dp));
 }
 
 /* The same where a weight is multiplied by a factor after the softmax, and so is its gradient. */
@@ -373,21 +330,6 @@ static void attention_weigh_dropped(float *p, float *dp, const float *factor, fl
         simd_store_any(dp + s, simd_load_any(dp + s) * simd_load_any(factor + s));
     attention_weigh(p, dp, norm, mean, seen, end, scale);
     attention_drop(p, factor, seen);
-}
-
-static float attention_dot(const float *a, const float *b, int64_t n)
-{
-    float sum = 0;
-    vec all = {0};
-    int64_t i = 0;
-
-    for (; i + LANES <= n; i += LANES)
-        all += simd_load_any(a + i) * simd_load_any(b + i);
-    for (; i < n; i++)
-        sum += a[i] * b[i];
-    for (int l = 0; l < LANES; l++)
-        sum += all[l];
-    return sum;
 }
 
 /* As p adds up to 1, the mean of dp over the weights is the product of result and gradient, also
@@ -406,26 +348,43 @@ static void attention_backward(const attention_head *dx, const attention_head *x
     for (int64_t t = 0; t < shape->length; t += ATTENTION_BLOCK) {
         const attention_part block = attention_find_part(shape, t, ATTENTION_BLOCK, shape->length);
         const int64_t end = attention_width(block.seen);
+        float mean[ATTENTION_BLOCK];
 
+        attention_dots(mean, y + t * shape->out, dy + t * shape->out, shape->out, block.n,
+                       shape->size);
         attention_products(p, x->q, shape->in, keys, &block, shape);
         attention_products(dp, dy, shape->out, values, &block, shape);
         for (int64_t r = 0; r < block.n; r++) {
-            const int64_t at = (t + r) * shape->out, own = attention_seen(shape, t + r);
-            const float mean = attention_dot(y + at, dy + at, shape->size);
+            const int64_t own = attention_seen(shape, t + r);
 
             if (shape->drops)
                 attention_weigh_dropped(
                     p + r * width, dp + r * width,
                     attention_draw(factors, dropout, t + r, attention_round_up(own, LANES), shape),
-                    norm[t + r], mean, own, end, shape->scale);
+                    norm[t + r], mean[r], own, end, shape->scale);
             else
-                attention_weigh(p + r * width, dp + r * width, norm[t + r], mean, own, end,
+                attention_weigh(p + r * width, dp + r * width, norm[t + r], mean[r], own, end,
                                 shape->scale);
         }
         attention_mix(dx->q, shape->in, dp, NULL, x->k, &block, shape);
         attention_spread(dx->k, dp, x->q, shape->in, &block, shape);
         attention_spread(dx->v, p, dy, shape->out, &block, shape);
     }
+}
+
+static float attention_dot(const float *a, const float *b, int64_t n)
+{
+    float sum = 0;
+    vec all = {0};
+    int64_t i = 0;
+
+    for (; i + LANES <= n; i += LANES)
+        all += simd_load_any(a + i) * simd_load_any(b + i);
+    for (; i < n; i++)
+        sum += a[i] * b[i];
+    for (int l = 0; l < LANES; l++)
+        sum += all[l];
+    return sum;
 }
 
 /* Vectors of a result that are summed at once. */
@@ -453,14 +412,15 @@ static void attention_decode(float *y, const attention_head *x, int64_t seen, fl
                              const attention_shape *shape)
 {
     const int64_t size = shape->size, step = shape->in;
-    float inverse;
+    const attention_part last = {seen - 1, 1, seen};
+    float inverse[LANES], norm;
     int64_t d = 0;
 
     for (int64_t s = 0; s < seen; s++)
         p[s] = attention_dot(x->q, x->k + s * step, size);
-    (void)attention_softmax(p, &inverse, seen, seen, shape->scale);
+    attention_softmax(p, 0, inverse, &norm, seen, &last, shape);
     for (int64_t s = 0; s < seen; s++)
-        p[s] *= inverse;
+        p[s] *= inverse[0];
     for (; d + ATTENTION_RUN * LANES <= size; d += ATTENTION_RUN * LANES)
         attention_mix_run(y + d, p, x->v + d, ATTENTION_RUN, seen, step);
     for (; d + LANES <= size; d += LANES)

@@ -33,12 +33,14 @@ SIMD_INLINE vec gelu_inverse(vec x)
 
 #include "kernels/gelu/gelu_impl.h"
 
+/* By s(u) = 1 / (1 + exp(-u)), whose slope is s(u)^2 exp(-u). */
 SIMD_INLINE gelu_point gelu_tanh_at(vec x)
 {
-    const vec u = (x + x * x * x * GELU_CUBE) * GELU_SLOPE;
-    const vec power = gelu_exp(-gelu_size(u)), share = gelu_inverse(1.0f + power);
-    const vec below = gelu_negative(u, power * share, share);
-    const vec slope = (x * x * (3 * GELU_CUBE) + 1.0f) * GELU_SLOPE;
+    const vec square = x * x, u = (square * (GELU_CUBE * GELU_SLOPE) + GELU_SLOPE) * x;
+    const vec power = gelu_exp(simd_min(simd_splat(SIMD_EXP_MOST), -u));
+    const vec share = gelu_inverse(1.0f + power);
+    const vec some = simd_min(simd_splat(GELU_FAR), square);
+    const vec slope = some * (3 * GELU_CUBE * GELU_SLOPE) + GELU_SLOPE;
 
-    return (gelu_point){x * below, below + x * (power * share * share) * slope};
+    return (gelu_point){x * share, share + x * (power * share * share) * slope};
 }

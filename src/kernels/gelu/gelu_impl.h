@@ -7,7 +7,7 @@
  *   gelu_first                   the first of LANES floats as a number
  *   gelu_size                    the absolute value
  *   gelu_negative(x, a, b)       lanes of a where x < 0, else of b
- *   gelu_exp                     of at most 0
+ *   gelu_exp                     of the range of its exponents
  *   gelu_inverse                 1 / x
  *   gelu_tanh_at                 after this
  */
@@ -17,6 +17,7 @@
 #define GELU_DENSITY_AT_0 0.39894228f /* 1 / sqrt(2 pi) */
 #define GELU_SLOPE        1.59576912f /* 2 sqrt(2 / pi) */
 #define GELU_CUBE         0.044715f
+#define GELU_FAR          1e4f /* of larger squares the slope is that of this, times nothing */
 
 /* A function and its slope. */
 typedef struct gelu_point {

@@ -13,15 +13,6 @@ SIMD_INLINE int64_t layernorm_whole(int64_t n)
     return n / LANES * LANES;
 }
 
-SIMD_INLINE float layernorm_add_up(vec v)
-{
-    float sum = 0;
-
-    for (int l = 0; l < LANES; l++)
-        sum += v[l];
-    return sum;
-}
-
 static float layernorm_mean(const float *x, int64_t n)
 {
     const int64_t whole = layernorm_whole(n);
@@ -30,7 +21,7 @@ static float layernorm_mean(const float *x, int64_t n)
 
     for (int64_t i = 0; i < whole; i += LANES)
         all += simd_load_any(x + i);
-    sum = layernorm_add_up(all);
+    sum = simd_add_up(all);
     for (int64_t i = whole; i < n; i++)
         sum += x[i];
     return sum / (float)n;
@@ -47,7 +38,7 @@ static float layernorm_variance(const float *x, float mean, int64_t n)
 
         all += d * d;
     }
-    sum = layernorm_add_up(all);
+    sum = simd_add_up(all);
     for (int64_t i = whole; i < n; i++)
         sum += (x[i] - mean) * (x[i] - mean);
     return sum / (float)n;
@@ -112,8 +103,8 @@ static void layernorm_row_gradient(float *dx, const float *x, const float *dy, c
         sums += g;
         products += g * ((simd_load_any(x + i) - mean) * scale);
     }
-    sum = layernorm_add_up(sums);
-    product = layernorm_add_up(products);
+    sum = simd_add_up(sums);
+    product = simd_add_up(products);
     for (int64_t i = whole; i < n; i++) {
         sum += dy[i] * w[i];
         product += dy[i] * w[i] * ((x[i] - mean) * scale);
