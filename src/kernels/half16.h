@@ -63,7 +63,16 @@ SIMD_INLINE void half16_store_two(uint16_t *to, vec first, vec second)
 /* Pairs of a (the lower) and b. */
 SIMD_INLINE vec half16_join(half16 a, half16 b)
 {
+#ifdef __AVX512BW__
+    const __m512i places =
+        _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                         21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512((__m256i)a), (__m256i)b, 1);
+
+    return (vec)_mm512_permutexvar_epi16(places, both);
+#else
     return (vec)(half16_bits(a) | half16_bits(b) << 16);
+#endif
 }
 
 /* Of `n` floats in rows of `row`, neighbouring rows rounded and joined: n / 2 words. `to` may be
@@ -77,12 +86,20 @@ SIMD_INLINE void half16_join_rows(float *to, const float *from, int64_t n, int64
 }
 
 #ifdef __AVX512BF16__
-/* sum + both products of the pair at x with each word of w. Written out, as compilers load x by an
-   instruction of its own, which takes as long as a product. */
-SIMD_INLINE vec half16_dot(vec sum, const float *x, vec w)
+/* The pair at x in each word. Written out, as compilers would keep more of them than there are
+   registers. */
+SIMD_INLINE vec half16_spread(const float *x)
 {
-    __asm__("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(w), "m"(*x));
-    return sum;
+    vec pair;
+
+    __asm__("vbroadcastss %1, %0" : "=v"(pair) : "m"(*x));
+    return pair;
+}
+
+/* sum + both products of the pairs of x with those of w. */
+SIMD_INLINE vec half16_dot(vec sum, vec x, vec w)
+{
+    return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)w, (__m512bh)x);
 }
 #endif
 

@@ -24,6 +24,7 @@
 
 #include "cases.h"
 #include "core/isa.h"
+#include "ops/ops.h"
 #include "tiles_plain.h"
 
 /* What the table runs on: all backends, or before them the loops for tiles in plain C. */
@@ -309,10 +310,39 @@ static void tiles_kernels_run_a_residual_block(void **state)
     harness_destroy(h);
 }
 
+/* The 1x1 convolutions of that block are computed by loops of our own where the CPU multiplies
+   BF16, as tiles or as pairs. */
+static void direct_bf16_layer_comes_before_onednn(void **state)
+{
+    const harness_mode mode = {.backends = co_backends,
+                               .training = true,
+                               .precision = {.low = CO_BF16, .everything = true}};
+    const size_t last = sizeof(tiles_cases) / sizeof(tiles_cases[0]) - 1;
+    harness *h = cases_create(&tiles_cases[last]);
+    co_plan *plan = NULL;
+    int found = 0;
+
+    (void)state;
+    assert_int_equal(harness_plan(&plan, h, &mode), CO_OK);
+    for (int i = 0; i < h->graph->n_node && co_isa_has(CO_ISA_AVX512_BF16); i++) {
+        const co_node *node = &h->graph->node[i];
+        const co_conv2d_attr *a = node->attr;
+
+        if (strcmp(node->op->name, "conv2d") != 0 || a->k[0] > 1)
+            continue;
+        assert_string_equal(co_plan_backend(plan, i, NULL), co_backend_cpu.name);
+        found++;
+    }
+    assert_int_equal(found, co_isa_has(CO_ISA_AVX512_BF16) ? 2 : 0);
+    co_plan_destroy(plan);
+    harness_destroy(h);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ops_in_bf16_and_fp16_agree_with_fp32),
                                        cmocka_unit_test(tiles_layers_agree_with_fp32),
+                                       cmocka_unit_test(direct_bf16_layer_comes_before_onednn),
                                        cmocka_unit_test(winograd_bf16_layer_agrees_with_direct)};
     const struct CMUnitTest tiles[] = {cmocka_unit_test(tiles_kernels_run_a_residual_block),
                                        cmocka_unit_test(tiles_layers_agree_with_fp32),

@@ -360,8 +360,7 @@ const co_kernel co_cpu_direct_conv = {
 
 static bool direct_comes_first(const co_call *call, const char **why)
 {
-    return cpu_takes_floats(call, why) && direct_supports(call, why) &&
-           conv2d_suits_direct(call, why);
+    return direct_supports(call, why) && conv2d_suits_direct(call, why);
 }
 
 const co_kernel co_cpu_direct_first = {
@@ -369,12 +368,14 @@ const co_kernel co_cpu_direct_first = {
     .name = "direct",
     .reads = CPU_READS,
     .self_size = sizeof(direct),
+    .half = CPU_HALF,
     .supports = direct_comes_first,
     .plan = direct_plan,
     .plan_backward = direct_plan_backward,
     .forward = direct_forward,
     .backward = direct_backward,
     .fini = direct_fini,
+    .yields_half = true,
 };
 
 /* --- with AMX --- */

@@ -20,11 +20,14 @@
 #include "kernels/direct_conv/direct_conv_unpack.h"
 
 typedef uint16_t direct_conv_cell;
+typedef vec direct_conv_factor;
 
 #define direct_conv_take half16_load
 #define direct_conv_put  half16_store
 
+#define direct_conv_each half16_spread
 #define direct_conv_meet half16_dot
+
 /* The first n, at most LANES. */
 SIMD_INLINE half16 direct_conv_take_some(const direct_conv_cell *from, int64_t n)
 {

@@ -4,6 +4,8 @@
  */
 #include "kernels/half16.h"
 
+#define DIRECT_CONV_LINE 32 /* numbers that a cache fetches at once */
+
 static void direct_conv_halve(float *to, const float *from, int64_t n, int64_t row)
 {
     half16_join_rows(to, from, 2 * n, row);
@@ -43,14 +45,21 @@ SIMD_INLINE void direct_conv_fetch(const uint16_t *pixel)
 /* Of the channels of two pixels; NULL is one of zeros. */
 SIMD_INLINE void direct_conv_put_pair(float *to, const uint16_t *first, const uint16_t *second)
 {
-    if (first)
-        direct_conv_fetch(first);
-    if (second)
-        direct_conv_fetch(second);
     SIMD_UNROLL(2)
     for (int64_t h = 0; h < DIRECT_CONV_BLOCK; h += LANES)
         simd_store(to + h, half16_join(first ? half16_take(first + h) : (half16){0},
                                        second ? half16_take(second + h) : (half16){0}));
+}
+
+/* `n` pairs of pixels that there are. */
+static void direct_conv_put_pairs(float *to, const uint16_t *first, int64_t step, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++, first += 2 * step, to += DIRECT_CONV_BLOCK) {
+        direct_conv_fetch(first);
+        if (step > DIRECT_CONV_LINE / 2)
+            direct_conv_fetch(first + step);
+        direct_conv_put_pair(to, first, first + step);
+    }
 }
 
 static void direct_conv_pair_row(float *to, const uint16_t *x, const direct_conv_spread *how,
@@ -58,14 +67,21 @@ static void direct_conv_pair_row(float *to, const uint16_t *x, const direct_conv
 {
     const direct_conv_range inside =
         direct_conv_inside(how->left, how->step[1], how->w, how->columns);
+    const int64_t step = how->step[1] * DIRECT_CONV_BLOCK;
+    const uint16_t *pixel = x + (row * how->w + how->left) * DIRECT_CONV_BLOCK;
 
-    for (int64_t c = 0; c < how->columns; c += 2, to += DIRECT_CONV_BLOCK) {
-        const int64_t column = how->left + c * how->step[1], next = column + how->step[1];
+    for (int64_t c = 0; c < how->columns;) {
         const bool first = c >= inside.begin && c < inside.end;
         const bool second = c + 1 >= inside.begin && c + 1 < inside.end;
+        const int64_t pairs = first && second ? (inside.end - c) / 2 : 1;
 
-        direct_conv_put_pair(to, first ? x + (row * how->w + column) * DIRECT_CONV_BLOCK : NULL,
-                             second ? x + (row * how->w + next) * DIRECT_CONV_BLOCK : NULL);
+        if (first && second)
+            direct_conv_put_pairs(to, pixel + c * step, step, pairs);
+        else
+            direct_conv_put_pair(to, first ? pixel + c * step : NULL,
+                                 second ? pixel + (c + 1) * step : NULL);
+        c += 2 * pairs;
+        to += pairs * DIRECT_CONV_BLOCK;
     }
 }
 

@@ -18,7 +18,7 @@
 #include "kernels/direct_conv/direct_conv_images.h"
 #include "kernels/direct_conv/direct_conv_unpack.h"
 
-typedef float direct_conv_cell;
+typedef float direct_conv_cell, direct_conv_factor;
 
 SIMD_INLINE vec direct_conv_take(const direct_conv_cell *from)
 {
@@ -30,9 +30,14 @@ SIMD_INLINE void direct_conv_put(direct_conv_cell *to, vec value)
     simd_store(to, value);
 }
 
-SIMD_INLINE vec direct_conv_meet(vec sum, const float *x, vec w)
+SIMD_INLINE float direct_conv_each(const float *x)
 {
-    return sum + *x * w;
+    return *x;
+}
+
+SIMD_INLINE vec direct_conv_meet(vec sum, float x, vec w)
+{
+    return sum + x * w;
 }
 
 static void direct_conv_turn(float *to, const float *from)
@@ -81,7 +86,8 @@ SIMD_INLINE void direct_conv_tile(direct_conv_cell *y, const float *x, const flo
             SIMD_UNROLL(36) for (int q = 0; q < columns; q++) weight[q] = simd_load(w + q * panel);
             SIMD_UNROLL(36) for (int p = 0; p < rows * pixels; p++)
             {
-                const float *each = &from[p / pixels][p % pixels / 4][p % pixels % 4 * pixel + i];
+                const direct_conv_factor each =
+                    direct_conv_each(&from[p / pixels][p % pixels / 4][p % pixels % 4 * pixel + i]);
 
                 SIMD_UNROLL(36)
                 for (int q = 0; q < columns; q++)
@@ -197,7 +203,8 @@ SIMD_INLINE void direct_conv_correlate_row(vec (*acc)[2], const float *x, const 
             d[q] = simd_load(dy + q * walk->dy_block);
         SIMD_UNROLL(36) for (int i = 0; i < depth; i++)
         {
-            const float *each = blocks || i == 0 ? &x[i] : &x[at[i] - at[0]];
+            const direct_conv_factor each =
+                direct_conv_each(blocks || i == 0 ? &x[i] : &x[at[i] - at[0]]);
 
             SIMD_UNROLL(36)
             for (int q = 0; q < columns; q++)

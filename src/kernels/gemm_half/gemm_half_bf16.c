@@ -4,8 +4,8 @@
 
 #include "kernels/gemm_half/gemm_half_impl.h"
 
-#define GEMM_HALF_ROWS 8 /* of a that meet both vectors of a panel of b: a sum each in a register  \
-                          */
+/* Rows of a that meet both vectors of a panel of b: a sum each in a register. */
+#define GEMM_HALF_ROWS 8
 
 SIMD_INLINE vec gemm_half_load(const uint16_t *pairs)
 {
@@ -19,10 +19,12 @@ SIMD_INLINE void gemm_half_sum_up(float *to, const float *from, const float *bia
     vec sum[GEMM_HALF_ROWS][2];
 
     SIMD_UNROLL(16)
-    for (int r = 0; r < GEMM_HALF_ROWS; r++) SIMD_UNROLL(2) for (int h = 0; h < 2; h++) sum[r][h] =
-        from   ? simd_load(from + r * GEMM_HALF_PANEL + h * LANES)
-        : bias ? simd_load_any(bias + h * LANES)
-               : (vec){0};
+    for (int r = 0; r < GEMM_HALF_ROWS; r++)
+        SIMD_UNROLL(2)
+    for (int h = 0; h < 2; h++)
+        sum[r][h] = from   ? simd_load(from + r * GEMM_HALF_PANEL + h * LANES)
+                    : bias ? simd_load_any(bias + h * LANES)
+                           : (vec){0};
     for (int64_t s = 0; s < steps; s++, a += GEMM_HALF_CELLS, b += GEMM_HALF_CELLS)
         for (int p = 0; p < GEMM_HALF_STEP / 2; p++) {
             const uint16_t *pairs = b + 2 * p * LANES;
@@ -31,14 +33,17 @@ SIMD_INLINE void gemm_half_sum_up(float *to, const float *from, const float *bia
 
             SIMD_UNROLL(16) for (int r = 0; r < GEMM_HALF_ROWS; r++)
             {
-                const float *pair = (const float *)(const void *)(a + r * GEMM_HALF_STEP + 2 * p);
+                const vec pair =
+                    half16_spread((const float *)(const void *)(a + r * GEMM_HALF_STEP + 2 * p));
 
                 sum[r][0] = half16_dot(sum[r][0], pair, first);
                 sum[r][1] = half16_dot(sum[r][1], pair, second);
             }
         }
     SIMD_UNROLL(16)
-    for (int r = 0; r < GEMM_HALF_ROWS; r++) SIMD_UNROLL(2) for (int h = 0; h < 2; h++)
+    for (int r = 0; r < GEMM_HALF_ROWS; r++)
+        SIMD_UNROLL(2)
+    for (int h = 0; h < 2; h++)
         simd_store(to + r * GEMM_HALF_PANEL + h * LANES, sum[r][h]);
 }
 

@@ -17,9 +17,11 @@
 #include "kernels/small_conv/small_conv.h"
 
 typedef uint16_t small_conv_cell;
+typedef vec small_conv_factor;
 
 #define small_conv_take half16_load
 #define small_conv_put  half16_store
+#define small_conv_each half16_spread
 #define small_conv_meet half16_dot
 
 static void small_conv_join(float *to, const void *first, const void *second, int64_t n)

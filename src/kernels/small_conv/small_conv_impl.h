@@ -20,7 +20,7 @@
 #define SMALL_CONV_JOIN  NULL
 #define SMALL_CONV_HALVE NULL
 
-typedef float small_conv_cell;
+typedef float small_conv_cell, small_conv_factor;
 
 SIMD_INLINE vec small_conv_take(const small_conv_cell *from)
 {
@@ -32,13 +32,27 @@ SIMD_INLINE void small_conv_put(small_conv_cell *to, vec value)
     simd_store(to, value);
 }
 
-SIMD_INLINE vec small_conv_meet(vec sum, const float *x, vec w)
+SIMD_INLINE float small_conv_each(const float *x)
 {
-    return sum + *x * w;
+    return *x;
+}
+
+SIMD_INLINE vec small_conv_meet(vec sum, float x, vec w)
+{
+    return sum + x * w;
 }
 #endif
 
 #define SMALL_CONV_AHEAD 64 /* floats of a row to prefetch ahead */
+
+/* The products of the word at x with w; `vecs` is a constant in each use. */
+SIMD_INLINE void small_conv_add(vec *sum, const float *x, const vec *w, int vecs)
+{
+    const small_conv_factor each = small_conv_each(x);
+
+    for (int v = 0; v < vecs; v++)
+        sum[v] = small_conv_meet(sum[v], each, w[v]);
+}
 
 /* `rows` samples of `vecs` blocks; both are constants in each use. */
 SIMD_INLINE void small_conv_tile(small_conv_cell *y, const small_conv_image *ys, const float *x,
@@ -60,8 +74,7 @@ SIMD_INLINE void small_conv_tile(small_conv_cell *y, const small_conv_image *ys,
                 for (int v = 0; v < vecs; v++)
                     weight[v] = simd_load(wp + v * panel);
                 for (int r = 0; r < rows; r++)
-                    for (int v = 0; v < vecs; v++)
-                        acc[r][v] = small_conv_meet(acc[r][v], &xp[r * xs->sample + c], weight[v]);
+                    small_conv_add(acc[r], &xp[r * xs->sample + c], weight, vecs);
             }
     }
     for (int r = 0; r < rows; r++)
@@ -112,8 +125,7 @@ SIMD_INLINE void small_conv_depth(float *dw, int64_t panel, const float *x,
             for (int v = 0; v < vecs; v++)
                 d[v] = simd_load(dyp + v * dys->block);
             for (int c = 0; c < SMALL_CONV_DEPTH; c++)
-                for (int v = 0; v < vecs; v++)
-                    acc[c][v] = small_conv_meet(acc[c][v], &xp[c], d[v]);
+                small_conv_add(acc[c], &xp[c], d, vecs);
         }
     for (int c = 0; c < SMALL_CONV_DEPTH; c++)
         for (int v = 0; v < vecs; v++)
