@@ -7,7 +7,7 @@ copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 
 tests/additions/check.sh
-cp -r CMakeLists.txt CMakePresets.json LICENSE cmake configs docs include scripts src "$copy"
+cp -r CMakeLists.txt CMakePresets.json LICENSE bench cmake configs docs include scripts src "$copy"
 cd "$copy"
 for patch in "$OLDPWD"/tests/additions/*.patch; do
     patch -p1 -s <"$patch"
