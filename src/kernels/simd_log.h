@@ -19,7 +19,7 @@ SIMD_INLINE vec simd_log(vec x)
     sum = sum * square + 2.0f / 5;
     sum = sum * square + 2.0f / 3;
     sum = sum * square + 2.0f;
-    return whole * 0.693359375f + (whole * -2.12194440e-4f + sum * s) + (x - x);
+    return whole * 0.693359375f + (whole * -2.12194440e-4f + sum * s) + x * 0.0f;
 }
 
 #endif

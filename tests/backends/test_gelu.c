@@ -27,7 +27,8 @@ static const gelu_loops *const *find_all(void)
 /* Dense near 0, then up to 8e13. */
 static float number(int i)
 {
-    const double x = (i - COUNT / 2) / 64.0;
+    const int step = i - COUNT / 2;
+    const double x = step / 64.0;
 
     return (float)(fabs(x) < 16 ? x : copysign(exp(fabs(x)), x));
 }
