@@ -16,6 +16,8 @@
 
 #define MEASURE_MAX_PATH 4352
 #define MEASURE_AGAIN_NS UINT64_C(30000000000)
+/* Times of files advance in ticks of a few milliseconds: two changes within one look like one. */
+#define MEASURE_TICK_S 0.02
 
 /* The final weights, or where checkpoints come and go. */
 static bool measure_weights(struct stat *out, const char *dir)
@@ -27,6 +29,21 @@ static bool measure_weights(struct stat *out, const char *dir)
         return true;
     snprintf(path, sizeof(path), "%s/checkpoints", dir);
     return stat(path, out) == 0;
+}
+
+/* Whether they are others than those looked at last, and their time will show any change. */
+static bool measure_is_new(const co_measured *m, const struct stat *weights)
+{
+    const struct timespec at = weights->st_mtim;
+    struct timespec now;
+    double age;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    age = difftime(now.tv_sec, at.tv_sec) + 1e-9 * (double)(now.tv_nsec - at.tv_nsec);
+    if (age >= 0 && age < MEASURE_TICK_S)
+        return false;
+    return weights->st_ino != m->inode || at.tv_sec != m->modified.tv_sec ||
+           at.tv_nsec != m->modified.tv_nsec;
 }
 
 /* Connections of the server must not live on in the child. */
@@ -78,12 +95,11 @@ co_status co_measured_begin(co_measured *m, const co_live_measure *how, const ch
     if (m->idle && !training) { /* it may take for ever, and for older weights */
         measure_end_child(m);
         m->inode = 0;
+        m->next_ns = 0;
         m->idle = false;
     }
-    if (!how->run || m->child || (training && co_clock_ns() < m->next_ns) ||
-        !measure_weights(&now, dir) ||
-        (now.st_ino == m->inode && now.st_mtim.tv_sec == m->modified.tv_sec &&
-         now.st_mtim.tv_nsec == m->modified.tv_nsec))
+    if (!how->run || m->child || co_clock_ns() < m->next_ns || !measure_weights(&now, dir) ||
+        !measure_is_new(m, &now))
         return CO_OK;
     m->inode = now.st_ino;
     m->modified = now.st_mtim;
@@ -115,6 +131,7 @@ bool co_measured_take(co_measured *m)
     m->next_ns = co_clock_ns() + MEASURE_AGAIN_NS;
     if (!json_is_object(found)) {
         json_decref(found);
+        m->inode = 0; /* it may have lacked memory: once more, later */
         return false;
     }
     json_decref(m->json);

@@ -22,7 +22,7 @@ typedef struct co_measured {
     /* Of the weights that were looked at last. */
     struct timespec modified;
     ino_t inode;
-    uint64_t next_ns; /* not again before; of a run that makes checkpoints */
+    uint64_t next_ns; /* not again before, unless the run has just ended */
     json_t *json;     /* owned: members of the run; NULL: nothing yet */
 } co_measured;
 

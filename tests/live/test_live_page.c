@@ -149,9 +149,9 @@ static void assert_becomes(const char *expression, const char *wanted)
     char *now = browser_value(&b, expression);
 
     while (strcmp(now, wanted) != 0) {
-        free(now);
         if (!waits_more(start))
-            fail_msg("%s never became %.200s", expression, wanted);
+            fail_msg("%s never became\n%.2000s\nbut is\n%.2000s", expression, wanted, now);
+        free(now);
         now = browser_value(&b, expression);
     }
     free(now);
