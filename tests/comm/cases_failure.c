@@ -126,10 +126,12 @@ static bool message_mismatch_fails_on_both_ranks(co_comm *comm)
     return true;
 }
 
-/* The last rank stays away; the others name it. */
-static bool failure_late(co_comm *comm, bool message)
+/* The last rank stays away; the others, in that phase, name it. */
+static bool failure_late(co_comm *comm, bool message, co_phase phase)
 {
     const int rank = co_comm_rank(comm), last = co_comm_size(comm) - 1;
+    const double most =
+        phase == CO_PHASE_SAVING ? 1e-3 * WAITS_SHORT_MS * CO_WATCH_SAVING / 2 : WAITS_S;
     uint64_t start;
     float x = 0;
     char name[32];
@@ -141,6 +143,7 @@ static bool failure_late(co_comm *comm, bool message)
     start = co_clock_ns();
     snprintf(name, sizeof(name), "for rank %d", last);
     if (rank != last) {
+        co_watch_phase(part, phase);
         const co_status st = message ? co_comm_recv(part, &x, 1, CO_F32, last)
                                      : co_comm_allreduce(part, &x, &x, 1, CO_F32, CO_SUM);
         const double seconds = co_clock_seconds(start, co_clock_ns());
@@ -148,8 +151,9 @@ static bool failure_late(co_comm *comm, bool message)
         CHECK(st == CO_E_TIMEOUT);
         CHECK(strstr(co_error_message(), name));
         CHECK(strstr(co_error_message(), message ? "recv" : "allreduce"));
-        CHECK(seconds > 0.9e-3 * WAITS_SHORT_MS && seconds < WAITS_S);
+        CHECK(seconds > 0.9e-3 * WAITS_SHORT_MS && seconds < most);
         CHECK(failure_is_dead(part, CO_E_TIMEOUT));
+        co_watch_phase(part, CO_PHASE_COMPUTING);
     }
     CHECK_OK(co_comm_barrier(comm));
     if (rank == last && comm_shares_memory(comm)) {
@@ -163,7 +167,14 @@ static bool failure_late(co_comm *comm, bool message)
 
 static bool collective_late_rank_is_named(co_comm *comm)
 {
-    return failure_late(comm, false) && failure_late(comm, true);
+    return failure_late(comm, false, CO_PHASE_COMPUTING) &&
+           failure_late(comm, true, CO_PHASE_COMPUTING);
+}
+
+/* Ranks that wait within a save do not give each other more time. */
+static bool collective_late_rank_of_save_is_named(co_comm *comm)
+{
+    return failure_late(comm, false, CO_PHASE_SAVING);
 }
 
 /* A rank that saves has more time than others: the last one arrives after two limits. */
@@ -303,6 +314,7 @@ const comm_case comm_cases_failure[] = {
     {"collective_mismatch_fails_on_all_ranks", collective_mismatch_fails_on_all_ranks, 2},
     {"message_mismatch_fails_on_both_ranks", message_mismatch_fails_on_both_ranks, 2},
     {"collective_late_rank_is_named", collective_late_rank_is_named, 2},
+    {"collective_late_rank_of_save_is_named", collective_late_rank_of_save_is_named, 3},
     {"collective_extended_limit_is_waited_for", collective_extended_limit_is_waited_for, 2},
     {"requests_of_dead_comm_are_destroyed", requests_of_dead_comm_are_destroyed, 2},
     {"abort_ends_wait_of_others", abort_ends_wait_of_others, 2},
