@@ -91,6 +91,9 @@ static void decode_cached_logits_equal_uncached(void **state)
         "{name: llama, layers: 1, heads: 2, width: 16, tie: true}",
         TOKENS_FIRST "{positions: {init_std: 1}}, {linear: 48}, "
                      "{attention: {heads: 4, kv_heads: 1}}, tanh, {linear: 30}]",
+        /* heads of vectors, several at once and one, and a rest, at every level of instructions */
+        TOKENS_FIRST "{positions: {init_std: 1}}, {linear: 336}, "
+                     "{attention: {heads: 2, kv_heads: 1}}, tanh, {linear: 30}]",
     };
 
     (void)state;

@@ -382,9 +382,7 @@ static float attention_dot(const float *a, const float *b, int64_t n)
         all += simd_load_any(a + i) * simd_load_any(b + i);
     for (; i < n; i++)
         sum += a[i] * b[i];
-    for (int l = 0; l < LANES; l++)
-        sum += all[l];
-    return sum;
+    return sum + simd_add_up(all);
 }
 
 /* Vectors of a result that are summed at once. */
