@@ -14,6 +14,8 @@
  */
 #include "kernels/winograd3/winograd3_products.h"
 
+#define WINOGRAD3_LINE 64 /* bytes that a cache fetches at once */
+
 /* --- images --- */
 
 /* Whether all of a patch or tile of `size` is inside the image. */
@@ -39,18 +41,6 @@ SIMD_INLINE void winograd3_read(vec *out, const cell *from, int64_t w, const win
         out[i] = winograd3_take(row[i] & column, from + i * w * LANES);
 }
 
-/* Prefetch the cache lines that the patch after the next one reads and those before it have not. */
-SIMD_INLINE void winograd3_fetch(const cell *x, const winograd3_grid *grid, int64_t top,
-                                 int64_t left)
-{
-    const cell *from = x + ((top + 2) * grid->w + left + WINOGRAD3_PATCH + WINOGRAD3_TILE) * LANES;
-
-    for (int i = 0; i < WINOGRAD3_TILE; i++, from += grid->w * LANES)
-        SIMD_UNROLL(36)
-    for (int j = 0; j < WINOGRAD3_TILE; j++)
-        __builtin_prefetch(from + j * LANES);
-}
-
 /* A tile's place. */
 typedef struct winograd3_place {
     int64_t image, top, left;
@@ -64,17 +54,33 @@ SIMD_INLINE winograd3_place winograd3_find(const winograd3_grid *grid, int64_t t
                              grid->left + tile % grid->columns * WINOGRAD3_TILE};
 }
 
+/* Prefetch what a tile reads of x, or the inner part of its patch, after `border` rows and columns:
+   a few lines of each row, which a CPU does not fetch by itself. */
+SIMD_INLINE void winograd3_fetch(const cell *x, const winograd3_grid *grid, int64_t tile,
+                                 const int border)
+{
+    const winograd3_place at = winograd3_find(grid, tile);
+    const int64_t line = WINOGRAD3_LINE / (LANES * (int64_t)sizeof(cell));
+    const cell *from =
+        x + at.image * grid->image + ((at.top + border) * grid->w + at.left + border) * LANES;
+
+    for (int i = 0; i < WINOGRAD3_TILE; i++, from += grid->w * LANES)
+        SIMD_UNROLL(36)
+    for (int64_t j = 0; j < WINOGRAD3_TILE; j += line)
+        __builtin_prefetch(from + j * LANES);
+}
+
 static void winograd3_spread_patch(float *v, int64_t apart, const void *x,
                                    const winograd3_grid *grid, int64_t first, int64_t end)
 {
     for (int64_t t = first; t < end; t++, v += LANES) {
         const winograd3_place at = winograd3_find(grid, t);
-        const cell *image = (const cell *)x + at.image * grid->image;
-        const cell *from = image + (at.top * grid->w + at.left) * LANES;
+        const cell *from =
+            (const cell *)x + at.image * grid->image + (at.top * grid->w + at.left) * LANES;
         vec in[WINOGRAD3_PATCH], half[WINOGRAD3_POINTS], line[WINOGRAD3_PATCH];
         winograd3_bits row[WINOGRAD3_PATCH], column[WINOGRAD3_PATCH];
 
-        winograd3_fetch(image, grid, at.top, at.left);
+        winograd3_fetch(x, grid, t + 2, 1);
         winograd3_find_rows(row, at.top, grid->h, WINOGRAD3_PATCH);
         winograd3_find_rows(column, at.left, grid->w, WINOGRAD3_PATCH);
         if (WINOGRAD3_FLOATS && winograd3_is_inside(grid, at.top, at.left, WINOGRAD3_PATCH))
@@ -107,6 +113,7 @@ static void winograd3_spread_tile(float *v, int64_t apart, float *sum, const voi
         vec in[WINOGRAD3_TILE], half[WINOGRAD3_PATCH * WINOGRAD3_TILE], line[WINOGRAD3_PATCH];
         winograd3_bits row[WINOGRAD3_TILE], column[WINOGRAD3_TILE];
 
+        winograd3_fetch(dy, grid, t + 2, 0);
         winograd3_find_rows(row, at.top, grid->h, WINOGRAD3_TILE);
         winograd3_find_rows(column, at.left, grid->w, WINOGRAD3_TILE);
         for (int j = 0; j < WINOGRAD3_TILE; j++) {
@@ -162,6 +169,8 @@ static void winograd3_gather_tile(void *y, const winograd3_grid *grid, const flo
 }
 
 /* --- weights --- */
+
+#define WINOGRAD3_AHEAD 4 /* rows of weights that are fetched before they are read */
 
 /* Nine taps to 36 points. */
 SIMD_INLINE void winograd3_spread_taps(float *u, int64_t apart, const vec *tap)
@@ -219,12 +228,22 @@ SIMD_INLINE void winograd3_turn_taps(vec *turned, const float *w)
 #endif
 }
 
+/* LANES channels of a row: a few cache lines far from those before, which a CPU does not fetch by
+   itself. */
+SIMD_INLINE void winograd3_fetch_taps(const float *w)
+{
+    SIMD_UNROLL(36)
+    for (int k = 0; k < WINOGRAD3_TAPS * LANES; k += WINOGRAD3_LINE / (int)sizeof(float))
+        __builtin_prefetch(w + k);
+}
+
 static void winograd3_spread_turned(float *u, int64_t apart, const float *w, int64_t row,
                                     int64_t out)
 {
     for (int64_t o = 0; o < out; o++, w += row) {
         vec turned[WINOGRAD3_TAPS];
 
+        winograd3_fetch_taps(w + WINOGRAD3_AHEAD * row);
         winograd3_turn_taps(turned, w);
         winograd3_spread_taps(u + o * LANES, apart, turned);
     }
