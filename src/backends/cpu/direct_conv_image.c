@@ -56,6 +56,13 @@ static bool direct_goes_past(const direct_run *run)
     return bytes >= DIRECT_PAST_BYTES;
 }
 
+/* Whether the first blocks of results read pixels that follow each other in a tensor: by a stride,
+   most of what is fetched is not read. */
+static bool direct_fetches(const direct_pass *pass, const direct_part *part)
+{
+    return !pass->image.copied && part->area.x_pixel == pass->image.width;
+}
+
 /* Thread `t`'s share of some samples of a part; x has their images. */
 static void direct_multiply_share(const direct_run *run, const direct_part *part, const float *x,
                                   char *y, int64_t samples, int t)
@@ -79,6 +86,7 @@ static void direct_multiply_share(const direct_run *run, const direct_part *part
         const int64_t at = turn.sample * pass->y_sample + part->y_at +
                            turn.block * piece.area.y_block + piece.y_at;
 
+        piece.area.fetch = turn.block == 0 && direct_fetches(pass, part);
         piece.area.past = direct_goes_past(run);
         loops->multiply(
             y + (size_t)at * loops->cell, x + turn.sample * pass->image.sample + piece.x_at,

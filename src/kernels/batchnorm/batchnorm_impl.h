@@ -17,6 +17,8 @@
 /* Vectors that stay in a first-level cache while their mean is computed. Sums within it are floats,
    beyond it doubles. */
 #define NORM_CHUNK 128
+#define NORM_AHEAD 4096 /* bytes */
+#define NORM_LINE  64   /* bytes that a cache fetches at once */
 #ifndef NORM_WIDE
 #define NORM_WIDE 1 /* vectors of a block */
 #endif
@@ -105,6 +107,17 @@ SIMD_INLINE bool norm_next_chunk(norm_rows *out, int64_t *plane, int64_t *vector
     return true;
 }
 
+/* Fetch so many vectors some time before they are read or, with `write`, written: CPUs stop
+   fetching by themselves where a page of memory ends. */
+SIMD_INLINE void norm_fetch(const cell *x, const int vectors, const int write)
+{
+    const int line = NORM_LINE / (int)sizeof(cell);
+
+    SIMD_UNROLL(8)
+    for (int i = 0; i < vectors * NORM_BLOCK; i += line)
+        __builtin_prefetch(x + NORM_AHEAD / (int)sizeof(cell) + i, write);
+}
+
 SIMD_INLINE void norm_sum_vectors(norm_lanes *sum, const cell *x)
 {
     NORM_EACH(h) sum->v[h] += norm_load(x + h * LANES);
@@ -118,9 +131,11 @@ static norm_lanes norm_chunk_mean(const cell *x, const norm_rows *rows)
         const cell *row = x + rows->at + r * rows->next_row;
         int64_t i = 0;
 
-        for (; i + 4 <= rows->n; i += 4)
+        for (; i + 4 <= rows->n; i += 4) {
+            norm_fetch(row + i * rows->next, 4, 0);
             for (int k = 0; k < 4; k++)
                 norm_sum_vectors(&sum[k], row + (i + k) * rows->next);
+        }
         for (; i < rows->n; i++)
             norm_sum_vectors(&sum[0], row + i * rows->next);
     }
@@ -226,6 +241,12 @@ SIMD_INLINE void norm_apply_tail(cell *y, uint8_t *mask, const cell *x, const ce
             const int64_t first = r * rows->next_row + i * rows->next;
             norm_lanes all;
 
+            if (i % 2 == 0) {
+                norm_fetch(x + first, 2, 0);
+                if (other)
+                    norm_fetch(other + first, 2, 0);
+                norm_fetch(y + first, 2, 1);
+            }
             NORM_EACH(h)
             {
                 const int64_t at = first + h * LANES;
@@ -277,6 +298,14 @@ SIMD_INLINE vec norm_take(const norm_back *back, bool sum, bool mask, bool mask_
     return d;
 }
 
+SIMD_INLINE void norm_fetch_back(const norm_back *back, int64_t at, const int vectors)
+{
+    norm_fetch((const cell *)back->x + at, vectors, 0);
+    norm_fetch((const cell *)back->dy + at, vectors, 0);
+    if (back->more)
+        norm_fetch((const cell *)back->more + at, vectors, 0);
+}
+
 SIMD_INLINE void norm_add_products(norm_sum *to, const norm_back *back, const norm_lanes *mean,
                                    bool sum, bool mask, bool mask_sum, int64_t at)
 {
@@ -299,10 +328,12 @@ SIMD_INLINE norm_sum norm_reduce_chunk(const norm_back *back, const norm_line *l
         const int64_t row = rows->at + r * rows->next_row;
         int64_t i = 0;
 
-        for (; i + 4 <= rows->n; i += 4)
+        for (; i + 4 <= rows->n; i += 4) {
+            norm_fetch_back(back, row + i * rows->next, 4);
             for (int k = 0; k < 4; k++)
                 norm_add_products(&part[k], back, &mean, sum, mask, mask_sum,
                                   row + (i + k) * rows->next);
+        }
         for (; i < rows->n; i++)
             norm_add_products(&part[0], back, &mean, sum, mask, mask_sum, row + i * rows->next);
     }
@@ -347,6 +378,10 @@ SIMD_INLINE void norm_gradient_masked(cell *dx, const norm_back *back, const nor
             const int64_t first = r * rows->next_row + i * rows->next;
             norm_lanes all;
 
+            if (i % 2 == 0) {
+                norm_fetch_back(back, first, 2);
+                norm_fetch(dx + first, 2, 1);
+            }
             NORM_EACH(h)
             {
                 const int64_t at = first + h * LANES;

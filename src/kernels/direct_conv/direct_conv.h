@@ -37,7 +37,8 @@ typedef struct direct_conv_area {
     int64_t rows, pixels; /* pixels: of a row */
     int64_t y_row, y_pixel, y_block;
     int64_t x_row, x_pixel;
-    bool past; /* with `lines`: results go past the caches, which are too small for them */
+    bool fetch; /* without `lines`: x is in no cache near to the core, so it is fetched ahead */
+    bool past;  /* with `lines`: results go past the caches, which are too small for them */
 } direct_conv_area;
 
 /* Pixels that a gradient of the weight is summed over; steps in words. With BF16 and blocks they

@@ -54,7 +54,21 @@ static void direct_conv_turn(float *to, const float *from)
 }
 #endif
 
-#define DIRECT_CONV_PAIRS (DIRECT_CONV_PIXELS / 2) /* most pixels of a tile of two rows */
+#define DIRECT_CONV_LINE_WORDS 16                       /* that a cache fetches at once */
+#define DIRECT_CONV_PAIRS      (DIRECT_CONV_PIXELS / 2) /* most pixels of a tile of two rows */
+
+/* A step's pixels of the next tile. */
+SIMD_INLINE void direct_conv_fetch_next(const float *first, const direct_conv_area *area,
+                                        const int rows, const int pixels)
+{
+    const int line = DIRECT_CONV_LINE_WORDS / DIRECT_CONV_WORDS;
+
+    SIMD_UNROLL(36)
+    for (int r = 0; r < rows; r++)
+        SIMD_UNROLL(36)
+    for (int p = 0; p < pixels; p += line)
+        __builtin_prefetch(first + r * area->x_row + (pixels + p) * area->x_pixel);
+}
 
 /* `rows` of `pixels` results, at most DIRECT_CONV_PIXELS in all, or twice as many of one column;
    the last four are constants in each use. */
@@ -79,6 +93,8 @@ SIMD_INLINE void direct_conv_tile(direct_conv_cell *y, const float *x, const flo
             {first + area->x_row, first + area->x_row + four},
         };
 
+        if (blocks && area->fetch)
+            direct_conv_fetch_next(first, area, rows, pixels);
         SIMD_UNROLL(4) for (int i = 0; i < width; i++, w += LANES)
         {
             vec weight[2];
