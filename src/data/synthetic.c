@@ -8,6 +8,8 @@
  * noise of a row is a window of one bank of random bytes; the sample determines where it begins and
  * which bits are flipped.
  */
+#include <string.h>
+
 #include "core/mem.h"
 #include "core/rng.h"
 #include "data/formats.h"
@@ -15,6 +17,7 @@
 #define SYNTHETIC_GRID    ((size_t)4) /* patches in each direction */
 #define SYNTHETIC_CELLS   (SYNTHETIC_GRID * SYNTHETIC_GRID)
 #define SYNTHETIC_BANK    ((size_t)65536) /* positions where a window may begin; 2^n */
+#define SYNTHETIC_AT_ONCE ((size_t)16)    /* pixels of a row that are mixed together */
 #define SYNTHETIC_PATTERN 2               /* random stream of patterns; splits have 0 and 1 */
 #define SYNTHETIC_NOISE   3               /* random stream of the bank */
 
@@ -26,7 +29,7 @@ typedef struct synthetic {
     uint32_t split;
     size_t channels, height, width;
     uint8_t *pattern;    /* owned: (classes, C, GRID, GRID) */
-    uint8_t *noise_bank; /* owned: SYNTHETIC_BANK bytes and a row more */
+    uint8_t *noise_bank; /* owned: SYNTHETIC_BANK bytes and a row more, of whole steps */
 } synthetic;
 
 #define SYNTHETIC(field) offsetof(synthetic, field)
@@ -55,10 +58,16 @@ static void synthetic_fill(uint8_t *out, const co_rng *rng, size_t n)
         out[k] = (uint8_t)(co_rng_word(rng, k) >> 24);
 }
 
+/* Pixels of a row in whole steps of SYNTHETIC_AT_ONCE. */
+static size_t synthetic_whole(size_t width)
+{
+    return (width + SYNTHETIC_AT_ONCE - 1) / SYNTHETIC_AT_ONCE * SYNTHETIC_AT_ONCE;
+}
+
 static co_status synthetic_make_tables(synthetic *self)
 {
     const size_t size = self->channels * SYNTHETIC_CELLS;
-    const size_t bank = SYNTHETIC_BANK + self->width;
+    const size_t bank = SYNTHETIC_BANK + synthetic_whole(self->width);
     const co_rng noise = synthetic_rng(self, SYNTHETIC_NOISE, 0);
 
     self->pattern = co_calloc((size_t)self->classes, size);
@@ -119,15 +128,18 @@ static void synthetic_spread(uint16_t *signal, size_t width, const uint8_t *cell
     }
 }
 
+/* A row in whole steps: what is written beyond its end is the next row's, or room after the last.
+ */
 static void synthetic_mix(uint8_t *restrict row, const uint16_t *restrict signal,
                           const uint8_t *restrict window, size_t width, uint8_t flip,
                           uint16_t noise)
 {
-    for (size_t x = 0; x < width; x++) {
-        const uint16_t own = (uint16_t)((uint8_t)(window[x] ^ flip) * noise);
+    for (size_t x = 0; x < width; x += SYNTHETIC_AT_ONCE)
+        for (size_t k = x; k < x + SYNTHETIC_AT_ONCE; k++) {
+            const uint16_t own = (uint16_t)((uint8_t)(window[k] ^ flip) * noise);
 
-        row[x] = (uint8_t)((uint16_t)(signal[x] + own) >> 8);
-    }
+            row[k] = (uint8_t)((uint16_t)(signal[k] + own) >> 8);
+        }
 }
 
 static co_status synthetic_read(const void *state, co_bytes *bytes, co_buffer *buffer, uint64_t i)
@@ -138,26 +150,30 @@ static co_status synthetic_read(const void *state, co_bytes *bytes, co_buffer *b
         self->pattern + (size_t)synthetic_label(state, i) * self->channels * SYNTHETIC_CELLS;
     const unsigned noise = (unsigned)(self->noise * 256);
     const size_t width = self->width, size = self->channels * self->height * width;
-    const size_t scratch = (size + 1) / 2 * 2; /* one row of `signal` follows the sample */
+    /* one row of `signal` follows the sample */
+    const size_t scratch = (size + SYNTHETIC_AT_ONCE + 1) / 2 * 2, whole = synthetic_whole(width);
     uint32_t word[4];
     uint16_t *signal;
     uint8_t *out;
 
-    CO_TRY(co_buffer_reserve(&out, buffer, scratch + width * sizeof(*signal)));
+    CO_TRY(co_buffer_reserve(&out, buffer, scratch + whole * sizeof(*signal)));
     *bytes = (co_bytes){out, size};
     signal = (uint16_t *)(void *)(out + scratch);
+    memset(signal, 0, whole * sizeof(*signal));
     co_rng_block(word, &rng, 0);
-    for (size_t row = 0; row < self->channels * self->height; row++, out += width) {
-        const size_t y = row % self->height, place = (word[0] + row * width) % SYNTHETIC_BANK;
-
-        if (y * SYNTHETIC_GRID % self->height < SYNTHETIC_GRID) { /* the first row of its patches */
+    for (size_t row = 0, y = 0, patch = 0; row < self->channels * self->height; row++) {
+        if (patch < SYNTHETIC_GRID) { /* the first row of its patches */
             const size_t patches =
                 row / self->height * SYNTHETIC_GRID + y * SYNTHETIC_GRID / self->height;
 
             synthetic_spread(signal, width, cell + patches * SYNTHETIC_GRID, noise);
         }
-        synthetic_mix(out, signal, self->noise_bank + place, width,
-                      (uint8_t)(word[1] * (2 * (uint32_t)row + 1) >> 24), (uint16_t)noise);
+        synthetic_mix(out, signal, self->noise_bank + (word[0] + row * width) % SYNTHETIC_BANK,
+                      width, (uint8_t)(word[1] * (2 * (uint32_t)row + 1) >> 24), (uint16_t)noise);
+        out += width;
+        y = y + 1 < self->height ? y + 1 : 0;
+        for (patch = y ? patch + SYNTHETIC_GRID : 0; patch >= self->height;)
+            patch -= self->height;
     }
     return CO_OK;
 }

@@ -125,6 +125,11 @@ SIMD_INLINE simd_mask simd_greater_or_nan(vec a, vec b)
            _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_UNORD_Q);
 }
 
+SIMD_INLINE simd_mask simd_at_most(vec a, vec b)
+{
+    return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LE_OQ);
+}
+
 SIMD_INLINE ivec simd_pick(simd_mask mask, ivec a, ivec b)
 {
     return (ivec)_mm512_mask_blend_epi32(mask, (__m512i)b, (__m512i)a);
@@ -141,6 +146,11 @@ SIMD_INLINE simd_mask simd_equal(ivec a, ivec b)
 SIMD_INLINE simd_mask simd_greater_or_nan(vec a, vec b)
 {
     return (ivec)((a > b) | (a != a));
+}
+
+SIMD_INLINE simd_mask simd_at_most(vec a, vec b)
+{
+    return (ivec)(a <= b);
 }
 
 /* Lanes of a where the comparison holds, else of b. */

@@ -158,6 +158,7 @@ static void check_maxpool(const lanes_loops *lanes, const lanes_pool *p)
     float *x = make_numbers(10, p->h * p->w * n), *y = make_numbers(11, p->oh * p->ow * n);
     float *dy = make_numbers(12, p->oh * p->ow * n), *dx = make_numbers(13, p->h * p->w * n);
     float *want = co_calloc((size_t)(p->h * p->w * n), sizeof(float));
+    float *bare = make_numbers(14, p->oh * p->ow * n);
     uint8_t *place = co_calloc_aligned((size_t)(p->oh * p->ow * n), 1);
 
     assert_true(want && place);
@@ -180,9 +181,15 @@ static void check_maxpool(const lanes_loops *lanes, const lanes_pool *p)
             if (best < 0 || x[at] > x[best] || isnan(x[at]))
                 best = at;
         }
+        if (p->relu && x[best] <= 0) {
+            assert_true(y[e] == 0 && place[e] == LANES_NOWHERE);
+            continue;
+        }
         assert_memory_equal(&y[e], &x[best], sizeof(float));
         want[best] += dy[e];
     }
+    lanes->maxpool(bare, NULL, x, p);
+    assert_memory_equal(bare, y, (size_t)(p->oh * p->ow * n) * sizeof(float));
     for (int64_t i = 0; i < p->h * p->w * n; i++)
         near((double)dx[i], (double)want[i], lanes);
     co_free(x);
@@ -190,43 +197,25 @@ static void check_maxpool(const lanes_loops *lanes, const lanes_pool *p)
     co_free(dy);
     co_free(dx);
     co_free(want);
+    co_free(bare);
     co_free(place);
 }
 
+/* Each with ReLU after it, too: outputs that are zero have no gradient. */
 static void maxpool_windows(const lanes_loops *lanes)
 {
     static const lanes_pool pool[] = {
-        {8, 6, 4, 3, 2, 2, 2, 2, 0, 0}, {9, 7, 4, 3, 2, 2, 2, 2, 0, 0},
-        {9, 8, 5, 4, 3, 3, 2, 2, 1, 1}, {7, 5, 3, 2, 1, 2, 3, 3, 0, 0},
-        {6, 6, 6, 4, 3, 3, 1, 1, 1, 0}, {4, 5, 3, 3, 2, 2, 2, 2, 1, 1},
+        {8, 6, 4, 3, 2, 2, 2, 2, 0, 0, false}, {9, 7, 4, 3, 2, 2, 2, 2, 0, 0, false},
+        {9, 8, 5, 4, 3, 3, 2, 2, 1, 1, false}, {7, 5, 3, 2, 1, 2, 3, 3, 0, 0, false},
+        {6, 6, 6, 4, 3, 3, 1, 1, 1, 0, false}, {4, 5, 3, 3, 2, 2, 2, 2, 1, 1, false},
     };
 
-    for (size_t i = 0; i < sizeof(pool) / sizeof(pool[0]); i++)
-        check_maxpool(lanes, &pool[i]);
-}
+    for (size_t i = 0; i < 2 * sizeof(pool) / sizeof(pool[0]); i++) {
+        lanes_pool p = pool[i / 2];
 
-/* Outputs that are zero have no gradient: their maximum is at LANES_NOWHERE. */
-static void check_relu_place(const lanes_loops *lanes, const float *x, int64_t n)
-{
-    const int64_t all = n * lanes->lanes;
-    float *y = make_numbers(16, all), *bare = make_numbers(16, all);
-    uint8_t *place = co_calloc_aligned((size_t)all, 1);
-
-    assert_non_null(place);
-    memcpy(y, x, (size_t)all * sizeof(*y));
-    memcpy(bare, x, (size_t)all * sizeof(*bare));
-    for (int64_t i = 0; i < all; i++)
-        place[i] = (uint8_t)(i % 4);
-    lanes->relu_place(y, place, n);
-    lanes->relu_place(bare, NULL, n);
-    assert_memory_equal(y, bare, (size_t)all * sizeof(*y));
-    for (int64_t i = 0; i < all; i++) {
-        assert_true(isnan(x[i]) ? isnan(y[i]) : y[i] == (x[i] > 0 ? x[i] : 0));
-        assert_int_equal(place[i], x[i] <= 0 ? LANES_NOWHERE : i % 4);
+        p.relu = i % 2;
+        check_maxpool(lanes, &p);
     }
-    co_free(y);
-    co_free(bare);
-    co_free(place);
 }
 
 static void elements(const lanes_loops *lanes)
@@ -240,7 +229,6 @@ static void elements(const lanes_loops *lanes)
     drop[1] = 1;
     x[0] = NAN;
     x[2] = 0;
-    check_relu_place(lanes, x, n);
     lanes->relu(y, x, n);
     lanes->relu_gradient(d, y, z, n);
     assert_true(isnan(y[0]) && y[2] == 0 && d[0] == z[0] && d[2] == 0);
@@ -307,17 +295,11 @@ static void check_spots(const lanes_loops *lanes, const lanes_sparse *s, int64_t
                                co_calloc_aligned((size_t)(n * s->o), sizeof(int32_t))};
     float *bias_sum = co_calloc_aligned((size_t)(n * s->o), sizeof(*bias_sum));
     float *sum = co_calloc_aligned((size_t)(s->o * size), sizeof(*sum));
-    float *w = make_numbers(22, s->o * size),
-          *dx = co_calloc_aligned((size_t)s->sample, sizeof(*dx));
     double *want = co_calloc((size_t)(s->o * size), sizeof(*want));
-    double *want_dx = co_calloc((size_t)s->sample, sizeof(*want_dx));
-    lanes_spots second;
 
-    assert_true(spots.value && spots.at && spots.end && bias_sum && sum && dx && want && want_dx);
-    second = (lanes_spots){spots.value + s->room, spots.at + s->room, spots.end + s->o};
+    assert_true(spots.value && spots.at && spots.end && bias_sum && sum && want);
     lanes->list(&spots, bias_sum, dy, NULL, s);
     lanes->sparse_weight(sum, split, &spots, n, s);
-    lanes->sparse_data(dx, w, &second, s);
     for (int64_t e = 0; e < s->spots * n; e++) {
         const int64_t l = e % n, v = e / n % s->ow, u = e / n / s->ow % s->oh;
         const int64_t o = e / n / s->ow / s->oh;
@@ -328,24 +310,17 @@ static void check_spots(const lanes_loops *lanes, const lanes_sparse *s, int64_t
                 const int64_t at = (u * s->stride_h + i) * s->row + v * s->stride_w * s->c + j;
 
                 want[k] += (double)dy[e] * seen(split, s, l, at);
-                want_dx[at] += l == 1 ? (double)dy[e] * (double)w[k] : 0;
             }
     }
     for (int64_t k = 0; k < s->o * size; k++)
         if (k % s->part < kw * s->c)
             near((double)sum[k], want[k], lanes);
-    for (int64_t e = 0; e + s->part < s->sample; e++)
-        if (kw * s->c == s->part)
-            near((double)dx[e], want_dx[e], lanes);
     co_free(spots.value);
     co_free(spots.at);
     co_free(spots.end);
     co_free(bias_sum);
     co_free(sum);
-    co_free(w);
-    co_free(dx);
     co_free(want);
-    co_free(want_dx);
 }
 
 /* Every number of rows and of vectors per channel weight up to 7. */

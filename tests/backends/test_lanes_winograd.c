@@ -83,6 +83,57 @@ static void check(const lanes_loops *lanes, const lanes_window *s)
     co_free(y);
 }
 
+/* Output channels part by part, as pooling takes them while they are in L1, give the same bits. */
+static void check_parts(const lanes_loops *lanes, const lanes_window *s)
+{
+    const int64_t n = lanes->lanes, plane = s->oh * s->ow * n, part = lanes->wino_part(s);
+    float *x = make_planes(s, n), *w = make_numbers(3, s->o * 25), *bias = make_numbers(4, s->o);
+    float *room = make_numbers(5, lanes->wino_room(s));
+    float *u = make_numbers(6, 64 * lanes_winograd_stride(s));
+    float *whole = make_numbers(7, s->o * plane), *y = make_numbers(8, s->o * plane + 1);
+    lanes_window some = *s;
+
+    assert_true(part > 0 && part < s->o);
+    lanes->wino_weight(u, w, s);
+    lanes->wino(whole, room, x, u, bias, s);
+    for (some.begin = 0; some.begin < s->o; some.begin += some.part) {
+        some.part = s->o - some.begin < part ? s->o - some.begin : part;
+        y[(some.begin + some.part) * plane] = ROOM_END;
+        lanes->wino(y + some.begin * plane, room, x, u, bias, &some);
+        assert_true(y[(some.begin + some.part) * plane] == ROOM_END);
+    }
+    assert_memory_equal(y, whole, (size_t)(s->o * plane) * sizeof(float));
+    co_free(x);
+    co_free(w);
+    co_free(bias);
+    co_free(room);
+    co_free(u);
+    co_free(whole);
+    co_free(y);
+}
+
+static void winograd_in_parts_equals_all_channels(void **state)
+{
+    (void)state;
+    for (const lanes_loops *const *l = lanes_find_all(); *l; l++)
+        for (int64_t o = 4; o <= 17; o++) {
+            const lanes_window s = {.c = 1,
+                                    .h = 12,
+                                    .w = 10 + o,
+                                    .o = o,
+                                    .oh = 1 + o % 4,
+                                    .ow = 10 + o,
+                                    .kh = 5,
+                                    .kw = 5,
+                                    .step_h = 1,
+                                    .step_w = 1,
+                                    .pad_h = 2 - o % 9,
+                                    .pad_w = 2};
+
+            check_parts(*l, &s);
+        }
+}
+
 /* Every tile size, at every edge, with and without padding. */
 static void winograd_any_size_equals_correlation(void **state)
 {
@@ -163,6 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(winograd_any_size_equals_correlation),
+        cmocka_unit_test(winograd_in_parts_equals_all_channels),
         cmocka_unit_test(winograd_rows_of_larger_output_are_strided),
         cmocka_unit_test(winograd_is_chosen_for_shared_transforms),
     };

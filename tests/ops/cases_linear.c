@@ -20,6 +20,7 @@ const ops_case cases_linear[] = {
     LINEAR("linear many samples", 133, 193, "out: 3"),
     LINEAR("linear more samples", 201, 84, "out: 21"),
     LINEAR("linear many of all", 66, 195, "out: 129"),
+    LINEAR("linear in blocks", 97, 91, "out: 93"),
     LINEAR("linear no bias", 4, 9, "out: 5, bias: false"),
     {0},
 };

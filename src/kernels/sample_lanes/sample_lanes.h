@@ -31,6 +31,9 @@ typedef struct lanes_window {
     int64_t kh, kw;         /* taps */
     int64_t step_h, step_w; /* distance of taps */
     int64_t pad_h, pad_w;
+    /* wino of one input channel and at most LANES_WINOGRAD_ROWS rows alone: output channels
+       [begin, begin + part), or all with 0; from the second part on, `room` has x's points */
+    int64_t begin, part;
 } lanes_window;
 
 /* The gradients of a convolution without dilation, computed from the nonzero elements (spots) of
@@ -58,10 +61,47 @@ typedef struct lanes_spots {
     int32_t *at, *end;
 } lanes_spots;
 
+/* The input's gradient is added up by squares of LANES_SQUARE x LANES_SQUARE outputs before
+   pooling, whose inputs overlap. */
+#define LANES_SQUARE 2
+
+/* Of a spot, by its offset. */
+typedef struct lanes_place {
+    uint32_t square;
+    int32_t weight; /* offset of what it multiplies in a channel's weight, by squares */
+} lanes_place;
+
+typedef struct lanes_squares {
+    int64_t n, across;  /* of a sample, and of a row of them */
+    int64_t room;       /* maximum number of spots in one */
+    int64_t rows, span; /* of input: of a square, and floats of one, whole vectors */
+    int64_t copies;     /* of a weight: for each column of a square; or 1, shifted by vectors */
+    int64_t wide;       /* floats of a row of a weight */
+    int64_t channel;    /* floats of a channel's weight: (copies, rows, wide) */
+    int64_t ahead;      /* floats of zeros before the first channel's */
+    int64_t sample;     /* floats of a gradient (h, w, c) with what squares beyond its end write */
+    int64_t places;     /* one for each offset of a spot */
+} lanes_squares;
+
+typedef struct lanes_sorted {
+    float value;
+    int32_t weight;
+} lanes_sorted;
+
+/* What sparse_data needs beside the spots: places; a square's weight; room for spots (n, room) and
+   their numbers (n). */
+typedef struct lanes_sorting {
+    const lanes_place *place;
+    const float *weight;
+    lanes_sorted *sorted;
+    int32_t *count;
+} lanes_sorting;
+
 /* Pooling windows within one plane; padding columns are not stored. */
 typedef struct lanes_pool {
     int64_t h, w, oh, ow;
     int64_t kh, kw, sh, sw, ph, pw;
+    bool relu; /* after maxpool; places are LANES_NOWHERE where the result is 0 */
 } lanes_pool;
 
 /* Loops that depend on the number of lanes, compiled once per instruction set. A plane is `n`
@@ -86,6 +126,8 @@ typedef struct lanes_loops {
        transformed weight, (64, lanes_winograd_stride); `room`: scratch of wino_room floats. */
     void (*wino_weight)(float *to, const float *weight, const lanes_window *window);
     int64_t (*wino_room)(const lanes_window *window);
+    /* Channels of a `part` of the window. */
+    int64_t (*wino_part)(const lanes_window *window);
     void (*wino)(float *y, float *room, const float *x, const float *weight, const float *bias,
                  const lanes_window *window);
     /* to[i] = sum over the lanes of from[i], or += */
@@ -94,9 +136,6 @@ typedef struct lanes_loops {
     void (*maxpool)(float *y, uint8_t *place, const float *x, const lanes_pool *pool);
     void (*maxpool_gradient)(float *dx, const uint8_t *place, const float *dy,
                              const lanes_pool *pool);
-    /* ReLU after maxpool, n vectors; sets places to LANES_NOWHERE where the result is 0; place may
-       be NULL */
-    void (*relu_place)(float *y, uint8_t *place, int64_t n);
     void (*relu)(float *y, const float *x, int64_t n);
     void (*relu_gradient)(float *dx, const float *y, const float *dy, int64_t n);
     void (*add)(float *y, const float *a, const float *b, int64_t n);
@@ -127,9 +166,9 @@ typedef struct lanes_loops {
        on */
     void (*sparse_weight)(float *sum, const float *x, const lanes_spots *spots, int64_t samples,
                           const lanes_sparse *sparse);
-    /* For one sample: dx at the inputs of each spot += value * weight[o][i][j, c] */
-    void (*sparse_data)(float *dx, const float *weight, const lanes_spots *spots,
-                        const lanes_sparse *sparse);
+    /* For one sample: dx at the inputs of each spot += value * its channel's weight */
+    void (*sparse_data)(float *dx, const lanes_spots *spots, const lanes_sorting *by,
+                        const lanes_sparse *sparse, const lanes_squares *squares);
 } lanes_loops;
 
 KERNELS_DECLARE(lanes_loops, lanes_loops);
@@ -138,6 +177,14 @@ extern const lanes_loops lanes_loops_basic;
 /* The loops this CPU can run, widest first, NULL-terminated; and the widest. */
 const lanes_loops *const *lanes_find_all(void);
 const lanes_loops *lanes_choose(void);
+
+/* Squares of a convolution with kw taps in a row, for vectors of `lanes`; their places; a weight
+   (o, c, kh, kw) as squares multiply it, of `ahead` + o * `channel` floats. */
+lanes_squares lanes_describe_squares(const lanes_sparse *sparse, int64_t kw, int lanes);
+void lanes_find_places(lanes_place *place, const lanes_sparse *sparse,
+                       const lanes_squares *squares);
+void lanes_spread_weight(float *to, const float *weight, const lanes_sparse *sparse, int64_t kw,
+                         const lanes_squares *squares);
 
 /* Whether Winograd's algorithm applies to this window, and is faster. */
 bool lanes_winograd_pays(const lanes_window *window);

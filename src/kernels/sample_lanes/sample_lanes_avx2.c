@@ -6,6 +6,7 @@
 #define LANES_SPARSE_ROWS 3
 #define LANES_SPOT_COST   4
 #define LANES_SPARSE_VECS 3
+#define LANES_SQUARE_VECS 2
 #define LANES_ROWS_TILES  4
 #define LANES_ROWS_POINTS 1
 #define LANES_TABLE       lanes_loops_avx2

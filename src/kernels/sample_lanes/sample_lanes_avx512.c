@@ -6,6 +6,9 @@
 #define LANES_SPARSE_ROWS 5
 #define LANES_SPOT_COST   4
 #define LANES_SPARSE_VECS 5
+#define LANES_SQUARE_VECS 4
+#define LANES_ROWS_TILES  4
+#define LANES_ROWS_POINTS 2
 #define LANES_TABLE       lanes_loops_avx512
 #define LANES_NAME        "AVX-512"
 

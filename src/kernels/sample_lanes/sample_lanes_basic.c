@@ -6,6 +6,7 @@
 #define LANES_SPARSE_ROWS 3
 #define LANES_SPOT_COST   10
 #define LANES_SPARSE_VECS 3
+#define LANES_SQUARE_VECS 2
 #define LANES_TABLE       lanes_loops_basic
 #define LANES_NAME        "no vector extension"
 

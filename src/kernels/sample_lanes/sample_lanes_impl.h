@@ -9,6 +9,7 @@
  *   LANES_TILE_V   output columns (correlate)
  *   LANES_TILE_J   taps in a row (correlate_weight)
  *   LANES_SPARSE_ROWS, LANES_SPARSE_VECS   vectors of a channel's weight (sample_lanes_sparse.h)
+ *   LANES_SQUARE_VECS   vectors of a square's row (sample_lanes_squares.h), 2 or 4
  *   lanes_nonzero  a bit for each lane that is not zero
  *   lanes_read_bytes, lanes_write_bytes   LANES bytes <-> a vector lanes_int of 32 bits
  *   LANES_SQUEEZES there is lanes_squeeze(to, mask, v): stores the lanes whose bit is set, first,
@@ -317,6 +318,7 @@ static void lanes_reduce(float *to, const float *from, int64_t n, bool add)
 #include "kernels/sample_lanes/sample_lanes_pool.h"
 #include "kernels/sample_lanes/sample_lanes_random.h"
 #include "kernels/sample_lanes/sample_lanes_sparse.h"
+#include "kernels/sample_lanes/sample_lanes_squares.h"
 #include "kernels/sample_lanes/sample_lanes_winograd.h"
 
 /* --- element by element --- */
@@ -401,11 +403,11 @@ const lanes_loops LANES_TABLE = {
     .weight_channels = lanes_weight_channels,
     .wino_weight = lanes_wino_weight,
     .wino_room = lanes_wino_room,
+    .wino_part = lanes_wino_part,
     .wino = lanes_wino,
     .reduce = lanes_reduce,
     .maxpool = lanes_maxpool,
     .maxpool_gradient = lanes_maxpool_gradient,
-    .relu_place = lanes_relu_place,
     .relu = lanes_relu,
     .relu_gradient = lanes_relu_gradient,
     .add = lanes_add,

@@ -6,6 +6,7 @@
 #define LANES_SPARSE_ROWS 5
 #define LANES_SPOT_COST   10
 #define LANES_SPARSE_VECS 5
+#define LANES_SQUARE_VECS 4
 #define LANES_TABLE       lanes_loops_neon
 #define LANES_NAME        "NEON"
 

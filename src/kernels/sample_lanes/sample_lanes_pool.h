@@ -44,23 +44,52 @@ SIMD_INLINE vec lanes_find_max(ivec *at, const float *x, const lanes_pool *p, in
     return best;
 }
 
-/* 2 x 2 windows that are inside the plane. */
-static void lanes_maxpool_2x2(float *y, uint8_t *place, const float *x, const lanes_pool *p)
+/* A value and its place in the window. */
+typedef struct lanes_found {
+    vec value;
+    ivec at;
+} lanes_found;
+
+/* The larger of two; the first of equal ones, and NaN before any number. */
+SIMD_INLINE lanes_found lanes_larger(lanes_found a, lanes_found b)
 {
+    const simd_mask wins = simd_greater_or_nan(b.value, a.value);
+
+    return (lanes_found){(vec)simd_pick(wins, (ivec)b.value, (ivec)a.value),
+                         simd_pick(wins, b.at, a.at)};
+}
+
+/* Store a maximum and its place, if wanted, after ReLU. */
+SIMD_INLINE void lanes_put_found(float *y, uint8_t *place, lanes_found found, const bool relu)
+{
+    if (relu) {
+        const simd_mask dead = simd_at_most(found.value, simd_splat(0));
+
+        found.value = (vec)simd_pick(dead, (ivec){0}, (ivec)found.value);
+        found.at = simd_pick(dead, (ivec){0} + LANES_NOWHERE, found.at);
+    }
+    simd_store(y, found.value);
+    if (place)
+        lanes_narrow(place, found.at);
+}
+
+/* 2 x 2 windows that are inside the plane. */
+SIMD_INLINE void lanes_maxpool_2x2(float *y, uint8_t *place, const float *x, const lanes_pool *p,
+                                   const bool relu)
+{
+    const ivec none = {0};
+
     for (int64_t u = 0; u < p->oh; u++)
         for (int64_t v = 0; v < p->ow; v++, y += LANES) {
             const float *from = x + (u * p->sh * p->w + v * p->sw) * LANES;
-            vec best = simd_load(from);
-            ivec at = {0};
+            const float *below = from + p->w * LANES;
+            const lanes_found top = lanes_larger((lanes_found){simd_load(from), none},
+                                                 (lanes_found){simd_load(from + LANES), none + 1});
+            const lanes_found low = lanes_larger((lanes_found){simd_load(below), none + 2},
+                                                 (lanes_found){simd_load(below + LANES), none + 3});
 
-            lanes_take_larger(&best, &at, simd_load(from + LANES), 1);
-            lanes_take_larger(&best, &at, simd_load(from + p->w * LANES), 2);
-            lanes_take_larger(&best, &at, simd_load(from + (p->w + 1) * LANES), 3);
-            simd_store(y, best);
-            if (place) {
-                lanes_narrow(place, at);
-                place += LANES;
-            }
+            lanes_put_found(y, place, lanes_larger(top, low), relu);
+            place = place ? place + LANES : NULL;
         }
 }
 
@@ -68,31 +97,20 @@ static void lanes_maxpool(float *y, uint8_t *place, const float *x, const lanes_
 {
     if (p->kh == 2 && p->kw == 2 && p->ph == 0 && p->pw == 0 && (p->oh - 1) * p->sh + 2 <= p->h &&
         (p->ow - 1) * p->sw + 2 <= p->w) {
-        lanes_maxpool_2x2(y, place, x, p);
+        if (p->relu)
+            lanes_maxpool_2x2(y, place, x, p, true);
+        else
+            lanes_maxpool_2x2(y, place, x, p, false);
         return;
     }
     for (int64_t u = 0; u < p->oh; u++)
         for (int64_t v = 0; v < p->ow; v++, y += LANES) {
-            ivec at;
+            lanes_found found;
 
-            simd_store(y, lanes_find_max(&at, x, p, u * p->sh - p->ph, v * p->sw - p->pw));
-            if (place) {
-                lanes_narrow(place, at);
-                place += LANES;
-            }
+            found.value = lanes_find_max(&found.at, x, p, u * p->sh - p->ph, v * p->sw - p->pw);
+            lanes_put_found(y, place, found, p->relu);
+            place = place ? place + LANES : NULL;
         }
-}
-
-static void lanes_relu_place(float *y, uint8_t *place, int64_t n)
-{
-    for (int64_t i = 0; i < n * LANES; i += LANES) {
-        const vec value = simd_load(y + i);
-        const ivec dead = value <= simd_splat(0);
-
-        simd_store(y + i, (vec)((ivec)value & ~dead));
-        if (place)
-            lanes_narrow(place + i, lanes_widen(place + i) | (dead & LANES_NOWHERE));
-    }
 }
 
 /* Add the gradient `d` of a window at the place of its maximum. `disjoint`: windows do not overlap,

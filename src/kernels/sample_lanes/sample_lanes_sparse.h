@@ -21,40 +21,63 @@
 #define LANES_SPARSE_MORE(call)
 #endif
 
-/* The offset of the next vector in the order (w, c). */
-SIMD_INLINE int64_t lanes_step_channel(int64_t at, int64_t *c, const lanes_sparse *s)
-{
-    const int64_t plane = s->plane * LANES;
+/* Rows that are split or joined with the same offsets. */
+#define LANES_SPLIT_ROWS 4
 
-    if (++*c < s->c)
-        return at + plane;
-    *c = 0;
-    return at + LANES - (s->c - 1) * plane;
+/* Offsets of LANES vectors of a row from element e on, in the order (w, c); the number of them that
+   exist. */
+SIMD_INLINE int lanes_row_offsets(int64_t *at, int64_t e, const lanes_sparse *s)
+{
+    const int64_t plane = s->plane * LANES, left = s->w * s->c - e;
+    int64_t c = e % s->c, column = e / s->c * LANES;
+
+    for (int l = 0; l < LANES; l++) {
+        at[l] = c * plane + column;
+        if (++c == s->c) {
+            c = 0;
+            column += LANES;
+        }
+    }
+    return (int)(left < LANES ? left : LANES);
 }
 
-/* Split image rows from `first` on into samples; vectors outside `size` floats are zeros. */
-SIMD_INLINE void lanes_split_rows(float *to, const float *x, const lanes_sparse *s, int64_t first,
-                                  int64_t size, const bool inside)
+/* LANES elements of a row of all samples. Vectors from n on, and with `edge` those outside `size`
+   floats, are zeros. */
+SIMD_INLINE void lanes_split_square(float *to, const float *x, const int64_t *at, int64_t first,
+                                    int64_t size, int64_t sample, const int n, const bool edge)
 {
-    const int64_t n = s->w * s->c;
+    vec v[LANES];
 
-    for (int64_t h = first; h < s->h; h++) {
-        float *row = to + (h + s->pad_h) * s->row + s->pad_w * s->c;
-        int64_t at = h * s->w * LANES, c = 0;
+    SIMD_UNROLL(16) for (int l = 0; l < LANES; l++)
+    {
+        const int64_t from = first + at[l];
 
-        for (int64_t e = 0; e < n; e += LANES) {
-            vec v[LANES];
+        v[l] = l < n && (!edge || (from >= 0 && from < size)) ? simd_load(x + from) : simd_splat(0);
+    }
+    simd_transpose(v);
+    SIMD_UNROLL(16) for (int l = 0; l < LANES; l++) simd_store_any(to + l * sample, v[l]);
+}
 
-            SIMD_UNROLL(16) for (int l = 0; l < LANES; l++)
-            {
-                v[l] = e + l < n && (inside || (at >= 0 && at < size)) ? simd_load(x + at)
-                                                                       : simd_splat(0);
-                at = lanes_step_channel(at, &c, s);
-            }
-            simd_transpose(v);
-            SIMD_UNROLL(16)
-            for (int l = 0; l < LANES; l++)
-                simd_store_any(row + l * s->sample + e, v[l]);
+/* Some image rows, from right to left, as what is beyond the end of a row is written over. */
+static void lanes_split_rows(float *to, const float *x, const lanes_sparse *s, int64_t begin,
+                             int64_t end)
+{
+    const int64_t size = s->h * s->w * LANES, runs = (s->w * s->c + LANES - 1) / LANES;
+    int64_t at[LANES];
+
+    for (int64_t e = (runs - 1) * LANES; e >= 0; e -= LANES) {
+        const int n = lanes_row_offsets(at, e, s);
+
+        for (int64_t h = begin; h < end; h++) {
+            float *row = to + (h + s->pad_h) * s->row + s->pad_w * s->c + e;
+            const int64_t first = h * s->w * LANES;
+
+            if (s->fold > 1 && (h < 0 || h + s->fold > s->h))
+                lanes_split_square(row, x, at, first, size, s->sample, n, true);
+            else if (n == LANES)
+                lanes_split_square(row, x, at, first, size, s->sample, LANES, false);
+            else
+                lanes_split_square(row, x, at, first, size, s->sample, n, false);
         }
     }
 }
@@ -64,36 +87,33 @@ static void lanes_split(float *to, const float *x, const lanes_sparse *s)
 {
     const int64_t above = s->fold - 1 < s->pad_h ? s->fold - 1 : s->pad_h;
 
-    if (s->fold > 1)
-        lanes_split_rows(to, x, s, -above, s->h * s->w * LANES, false);
-    else
-        lanes_split_rows(to, x, s, 0, 0, true);
+    for (int64_t h = -above; h < s->h; h += LANES_SPLIT_ROWS)
+        lanes_split_rows(to, x, s, h, h + LANES_SPLIT_ROWS < s->h ? h + LANES_SPLIT_ROWS : s->h);
 }
 
 /* The inverse, without padding. */
 static void lanes_join(float *x, const float *from, const lanes_sparse *s)
 {
-    const int64_t n = s->w * s->c;
+    int64_t at[LANES];
 
-    for (int64_t h = 0; h < s->h; h++) {
-        const float *row = from + (h + s->pad_h) * s->row + s->pad_w * s->c;
-        int64_t at = h * s->w * LANES, c = 0;
+    for (int64_t top = 0; top < s->h; top += LANES_SPLIT_ROWS)
+        for (int64_t e = 0; e < s->w * s->c; e += LANES) {
+            const int n = lanes_row_offsets(at, e, s);
 
-        for (int64_t e = 0; e < n; e += LANES) {
-            vec v[LANES];
+            for (int64_t h = top; h < s->h && h < top + LANES_SPLIT_ROWS; h++) {
+                const float *row = from + (h + s->pad_h) * s->row + s->pad_w * s->c + e;
+                vec v[LANES];
 
-            SIMD_UNROLL(16)
-            for (int l = 0; l < LANES; l++)
-                v[l] = simd_load_any(row + l * s->sample + e);
-            simd_transpose(v);
-            SIMD_UNROLL(16) for (int l = 0; l < LANES; l++)
-            {
-                if (e + l < n)
-                    simd_store(x + at, v[l]);
-                at = lanes_step_channel(at, &c, s);
+                SIMD_UNROLL(16)
+                for (int l = 0; l < LANES; l++)
+                    v[l] = simd_load_any(row + l * s->sample);
+                simd_transpose(v);
+                SIMD_UNROLL(16)
+                for (int l = 0; l < LANES; l++)
+                    if (l < n)
+                        simd_store(x + h * s->w * LANES + at[l], v[l]);
             }
         }
-    }
 }
 
 /* A vector of gradients, zero where ReLU stopped them; place may be NULL. */
@@ -300,39 +320,9 @@ SIMD_INLINE void lanes_sparse_weight_tile(float *sum, const float *x, const lane
     }
 }
 
-/* Rows of the input's gradient += each spot * the channel's weight. */
-SIMD_INLINE void lanes_sparse_data_tile(float *dx, const float *weight, const lanes_spots *spots,
-                                        int32_t p, int32_t last, const lanes_sparse *s,
-                                        const int rows, const int vecs)
-{
-    vec part[LANES_SPARSE_ROWS][LANES_SPARSE_VECS];
-
-    SIMD_UNROLL(8)
-    for (int r = 0; r < rows; r++) {
-        SIMD_UNROLL(8)
-        for (int v = 0; v < vecs; v++)
-            part[r][v] = simd_load(weight + r * s->part + v * LANES);
-    }
-    for (; p < last; p++) {
-        float *out = dx + spots->at[p];
-        const vec d = simd_splat(spots->value[p]);
-
-        SIMD_UNROLL(8) for (int r = 0; r < rows; r++) SIMD_UNROLL(8) for (int v = 0; v < vecs; v++)
-        {
-            float *to = out + r * s->step + v * LANES;
-
-            simd_store_any(to, simd_load_any(to) + part[r][v] * d);
-        }
-    }
-}
-
 #define LANES_SPARSE_WEIGHT(r, v)                                                                  \
     case (r)*8 + (v):                                                                              \
         lanes_sparse_weight_tile(sum, x, spots, o, samples, s, r, v);                              \
-        break;
-#define LANES_SPARSE_DATA(r, v)                                                                    \
-    case (r)*8 + (v):                                                                              \
-        lanes_sparse_data_tile(dx, weight, spots, p, last, s, r, v);                               \
         break;
 
 static void lanes_sparse_weight_any(float *sum, const float *x, const lanes_spots *spots, int64_t o,
@@ -340,17 +330,6 @@ static void lanes_sparse_weight_any(float *sum, const float *x, const lanes_spot
 {
     switch (rows * 8 + vecs) {
         LANES_SPARSE_CASES(LANES_SPARSE_WEIGHT)
-    default:
-        break;
-    }
-}
-
-static void lanes_sparse_data_any(float *dx, const float *weight, const lanes_spots *spots,
-                                  int32_t p, int32_t last, const lanes_sparse *s, int rows,
-                                  int vecs)
-{
-    switch (rows * 8 + vecs) {
-        LANES_SPARSE_CASES(LANES_SPARSE_DATA)
     default:
         break;
     }
@@ -373,23 +352,4 @@ static void lanes_sparse_weight(float *sum, const float *x, const lanes_spots *s
                                         spots, o, samples, s,
                                         lanes_least(s->kh - r, LANES_SPARSE_ROWS),
                                         lanes_least(vecs - v, LANES_SPARSE_VECS));
-}
-
-static void lanes_sparse_data(float *dx, const float *weight, const lanes_spots *spots,
-                              const lanes_sparse *s)
-{
-    const int64_t vecs = s->part / LANES;
-    int32_t p = 0;
-
-    for (int64_t o = 0; o < s->o; o++, weight += s->kh * s->part) {
-        const int32_t last = spots->end[o];
-
-        for (int64_t r = 0; r < s->kh; r += LANES_SPARSE_ROWS)
-            for (int64_t v = 0; v < vecs; v += LANES_SPARSE_VECS)
-                lanes_sparse_data_any(dx + r * s->step + v * LANES,
-                                      weight + r * s->part + v * LANES, spots, p, last, s,
-                                      lanes_least(s->kh - r, LANES_SPARSE_ROWS),
-                                      lanes_least(vecs - v, LANES_SPARSE_VECS));
-        p = last;
-    }
 }

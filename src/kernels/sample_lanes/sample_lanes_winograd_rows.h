@@ -175,32 +175,40 @@ static int64_t lanes_wino_rows_tiles(const lanes_window *s)
     return (s->ow + LANES_WINO_OUT - 1) / LANES_WINO_OUT;
 }
 
+/* Channels at a time, whose weights are together. */
+static int64_t lanes_wino_part(const lanes_window *s)
+{
+    return s->c == 1 && s->oh <= LANES_WINO_OUT ? lanes_part(s->o, LANES_WINO_ROWS_O) : s->o;
+}
+
 static int64_t lanes_wino_rows_room(const lanes_window *s)
 {
     return LANES_WINO_IN * lanes_wino_rows_tiles(s) * LANES_WINO_IN * LANES;
 }
 
-/* Four output rows at a time, which depend on eight input rows. */
+/* Four output rows at a time, which depend on eight input rows. y points to the first channel that
+   is wanted. */
 static void lanes_wino_rows(float *y, float *room, const float *x, const float *weight,
                             const float *bias, const lanes_window *s)
 {
     const int64_t width = s->w + 2 * s->pad_w, part = lanes_part(s->o, LANES_WINO_ROWS_O);
     lanes_line line = {.s = s, .tiles = lanes_wino_rows_tiles(s)};
     const int64_t step = line.tiles * LANES_WINO_IN * LANES;
+    const int64_t begin = s->begin, end = s->part ? begin + s->part : s->o;
 
     for (int64_t u = 0; u < s->oh; u++) {
         const int64_t top = u - s->pad_h, first = u % LANES_WINO_OUT;
 
-        for (int64_t r = top; first == 0 && r < top + LANES_WINO_IN; r++)
+        for (int64_t r = top; begin == 0 && first == 0 && r < top + LANES_WINO_IN; r++)
             if (r >= 0 && r < s->h)
                 lanes_wino_rows_places(room + (r - top) * step, x + r * width * LANES, width,
                                        line.tiles);
         line.v = room + first * step;
         line.i0 = top < 0 ? -top : 0;
         line.i1 = top + 5 > s->h ? s->h - top : 5;
-        for (int64_t o = 0; o < s->o; o += part)
-            lanes_wino_rows_line(y + (o * s->oh + u) * s->ow * LANES, &line,
+        for (int64_t o = begin; o < end; o += part)
+            lanes_wino_rows_line(y + ((o - begin) * s->oh + u) * s->ow * LANES, &line,
                                  weight + o * 5 * LANES_WINO_IN, bias ? bias + o : NULL,
-                                 s->o - o < part ? s->o - o : part);
+                                 end - o < part ? end - o : part);
     }
 }

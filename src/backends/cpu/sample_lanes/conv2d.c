@@ -27,7 +27,7 @@ typedef struct conv2d {
     lanes_sparse sparse;
     bool is_sparse; /* false: the sparse path cannot be used */
     /* With a fused max pooling: places of the maxima are in the workspace. */
-    bool pooled, relu;
+    bool pooled;
     lanes_pool pool;
     size_t place; /* in the workspace */
     int64_t band; /* rows of windows per pass */
@@ -183,10 +183,10 @@ static co_status conv2d_plan(co_call *call)
     self->rows = own = self->work + (self->wino ? conv2d_work_bytes(&self->forward) : 0);
     self->pooled = call->fused[0] != NULL;
     if (self->pooled) {
-        self->relu = call->fused[1] != NULL;
         self->pool =
             sample_lanes_describe_pool(call->fused_attr[call->fused[0] == &co_op_maxpool ? 0 : 1],
                                        call->unfused_shape.dim, call->out[0]->shape.dim);
+        self->pool.relu = call->fused[1] != NULL;
         self->band = conv2d_band(self);
         own += conv2d_block_bytes(&self->forward, (self->band - 1) * self->pool.sh + self->pool.kh);
     }
@@ -254,14 +254,15 @@ static void conv2d_correlate(float *y, const co_call *call, char *own, const flo
         lanes->correlate(y, x, call->param[0].data, bias, s);
 }
 
-/* One block: computes the rows that a band of windows needs, and pools them at once. */
+/* One block: computes the rows that a band of windows needs, of some channels, and pools them at
+   once, while they are in L1. */
 static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call, char *own,
                                   const float *x)
 {
     const conv2d *self = call->self;
     const lanes_loops *lanes = lanes_choose();
     float *rows = (float *)(void *)(own + self->rows);
-    const int64_t wide = self->pool.ow * lanes->lanes;
+    const int64_t wide = self->pool.ow * lanes->lanes, all = self->forward.o;
     lanes_window s = self->forward;
     lanes_pool pool = self->pool;
 
@@ -269,14 +270,18 @@ static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call,
         pool.oh = self->pool.oh - u < self->band ? self->pool.oh - u : self->band;
         s.oh = pool.h = (pool.oh - 1) * pool.sh + pool.kh;
         s.pad_h = self->forward.pad_h - u * pool.sh;
-        conv2d_correlate(rows, call, own, x, &s);
-        for (int64_t o = 0; o < s.o; o++) {
-            const int64_t at = (o * self->pool.oh + u) * wide;
-            uint8_t *to = place ? place + at : NULL;
+        s.part = self->wino ? lanes->wino_part(&s) : all;
+        for (s.begin = 0; s.begin < all; s.begin += s.part) {
+            const int64_t end = all - s.begin < s.part ? all : s.begin + s.part;
 
-            lanes->maxpool(y + at, to, rows + o * s.oh * s.ow * lanes->lanes, &pool);
-            if (self->relu)
-                lanes->relu_place(y + at, to, pool.oh * pool.ow);
+            s.part = end - s.begin;
+            conv2d_correlate(rows, call, own, x, &s);
+            for (int64_t o = s.begin; o < end; o++) {
+                const int64_t at = (o * self->pool.oh + u) * wide;
+
+                lanes->maxpool(y + at, place ? place + at : NULL,
+                               rows + (o - s.begin) * s.oh * s.ow * lanes->lanes, &pool);
+            }
         }
     }
 }

@@ -24,13 +24,15 @@
 /* Offsets and total sizes in bytes: `shared` in scratch, with the sums of each slice; `own` in the
    scratch of each thread. */
 typedef struct sparse_layout {
-    size_t weight, sum, bias_sum, shared;
-    size_t x, dx, value, at, end, own;
+    size_t weight, place, sum, bias_sum, shared;
+    size_t x, dx, value, at, end, sorted, count, own;
 } sparse_layout;
 
 typedef struct sparse_room {
-    float *x, *dx, *sum, *bias_sum, *weight;
+    float *x, *dx, *sum, *bias_sum;
     lanes_spots spots;
+    lanes_squares squares;
+    lanes_sorting by;
 } sparse_room;
 
 /* Vectors of one channel's weight if `fold` rows of taps are stored as channels. */
@@ -111,26 +113,45 @@ static int sparse_slices(const co_call *call)
     return blocks < SPARSE_SLICES ? (int)blocks : SPARSE_SLICES;
 }
 
+static lanes_squares sparse_squares(const lanes_sparse *s, const co_call *call)
+{
+    return lanes_describe_squares(s, ((const co_conv2d_attr *)call->attr)->k[1],
+                                  lanes_choose()->lanes);
+}
+
+/* What the input's gradient needs. */
+static void sparse_lay_out_data(sparse_layout *l, const lanes_sparse *s, const co_call *call)
+{
+    const lanes_squares q = sparse_squares(s, call);
+    const int64_t all = s->sample * (lanes_choose()->lanes - 1) + q.sample;
+
+    l->weight = sparse_take(&l->shared, q.ahead + s->o * q.channel, sizeof(float));
+    l->place = sparse_take(&l->shared, q.places, sizeof(lanes_place));
+    l->dx = sparse_take(&l->own, all, sizeof(float));
+    l->sorted = sparse_take(&l->own, q.n * q.room, sizeof(lanes_sorted));
+    l->count = sparse_take(&l->own, q.n, sizeof(int32_t));
+}
+
 static sparse_layout sparse_lay_out(const lanes_sparse *s, const co_call *call)
 {
     const int64_t lanes = lanes_choose()->lanes, samples = s->sample * lanes;
     const int64_t taps = s->o * s->kh * s->part, slices = sparse_slices(call);
-    const bool data = call->grad_in[0] != NULL;
     sparse_layout l = {0};
 
-    l.weight = sparse_take(&l.shared, data ? taps : 0, sizeof(float));
     l.sum = sparse_take(&l.shared, slices * taps, sizeof(float));
     l.bias_sum = sparse_take(&l.shared, slices * s->o * lanes, sizeof(float));
     l.x = sparse_take(&l.own, samples, sizeof(float));
-    l.dx = sparse_take(&l.own, data ? samples : 0, sizeof(float));
     l.value = sparse_take(&l.own, s->room * lanes, sizeof(float));
     l.at = sparse_take(&l.own, s->room * lanes, sizeof(int32_t));
     l.end = sparse_take(&l.own, s->o * lanes, sizeof(int32_t));
+    if (call->grad_in[0])
+        sparse_lay_out_data(&l, s, call);
     return l;
 }
 
 /* Thread `t`'s memory, with the sums of the first slice. */
-static sparse_room sparse_enter(const co_call *call, char *scratch, const sparse_layout *l, int t)
+static sparse_room sparse_enter(const lanes_sparse *s, const co_call *call, char *scratch,
+                                const sparse_layout *l, int t)
 {
     char *own = cpu_own_scratch(call, t);
 
@@ -138,10 +159,14 @@ static sparse_room sparse_enter(const co_call *call, char *scratch, const sparse
                          .dx = (float *)(void *)(own + l->dx),
                          .sum = (float *)(void *)(scratch + l->sum),
                          .bias_sum = (float *)(void *)(scratch + l->bias_sum),
-                         .weight = (float *)(void *)(scratch + l->weight),
                          .spots = {.value = (float *)(void *)(own + l->value),
                                    .at = (int32_t *)(void *)(own + l->at),
-                                   .end = (int32_t *)(void *)(own + l->end)}};
+                                   .end = (int32_t *)(void *)(own + l->end)},
+                         .squares = sparse_squares(s, call),
+                         .by = {.place = (lanes_place *)(void *)(scratch + l->place),
+                                .weight = (float *)(void *)(scratch + l->weight),
+                                .sorted = (lanes_sorted *)(void *)(own + l->sorted),
+                                .count = (int32_t *)(void *)(own + l->count)}};
 }
 
 bool sample_lanes_sparse_plan(const lanes_sparse *sparse, co_call *call, size_t at)
@@ -181,18 +206,7 @@ static int64_t sparse_place(const lanes_sparse *s, int64_t c, int64_t i)
     return i / s->fold * s->part + c * s->fold + i % s->fold;
 }
 
-static void sparse_pack_weight(float *to, const float *weight, const lanes_sparse *s,
-                               const int64_t *k)
-{
-    memset(to, 0, (size_t)(s->o * s->kh * s->part) * sizeof(float));
-    for (int64_t o = 0; o < s->o; o++, to += s->kh * s->part)
-        for (int64_t c = 0; c < s->c / s->fold; c++)
-            for (int64_t i = 0; i < k[0]; i++, weight += k[1])
-                for (int64_t j = 0, at = sparse_place(s, c, i); j < k[1]; j++, at += s->c)
-                    to[at] = weight[j];
-}
-
-/* The inverse, for some output channels: grad (+)= sum. */
+/* For some output channels: grad (+)= sum. */
 static void sparse_put_weight(float *grad, const float *sum, const lanes_sparse *s,
                               const int64_t *k, const co_range *part, bool add)
 {
@@ -235,7 +249,7 @@ static void sparse_make_data(float *dx, const sparse_room *room, const lanes_spa
         const lanes_spots spots = sparse_spots(room, s, l);
 
         memset(room->dx + l * s->sample, 0, (size_t)s->sample * sizeof(float));
-        lanes->sparse_data(room->dx + l * s->sample, room->weight, &spots, s);
+        lanes->sparse_data(room->dx + l * s->sample, &spots, &room->by, s, &room->squares);
     }
     lanes->join(dx, room->dx, s);
 }
@@ -303,20 +317,24 @@ void sample_lanes_sparse_backward(const lanes_sparse *sparse, co_call *call, con
 {
     const sparse_layout l = sparse_lay_out(sparse, call);
 
-    if (call->grad_in[0])
-        sparse_pack_weight((float *)(void *)(room + l.weight), call->param[0].data, sparse,
-                           ((const co_conv2d_attr *)call->attr)->k);
+    if (call->grad_in[0]) {
+        const lanes_squares q = sparse_squares(sparse, call);
+
+        lanes_spread_weight((float *)(void *)(room + l.weight), call->param[0].data, sparse,
+                            ((const co_conv2d_attr *)call->attr)->k[1], &q);
+        lanes_find_places((lanes_place *)(void *)(room + l.place), sparse, &q);
+    }
     CO_PARALLEL_FOR(threads)
     for (int t = 0; t < threads; t++) {
         const co_range slices = co_parallel_part(sparse_slices(call), t, threads);
-        const sparse_room r = sparse_enter(call, room, &l, t);
+        const sparse_room r = sparse_enter(sparse, call, room, &l, t);
 
         sparse_slices_of(&r, sparse, call, x, grad, &slices);
     }
     CO_PARALLEL_FOR(threads)
     for (int t = 0; t < threads; t++) {
         const co_range channels = co_parallel_part(sparse->o, t, threads);
-        const sparse_room r = sparse_enter(call, room, &l, t);
+        const sparse_room r = sparse_enter(sparse, call, room, &l, t);
 
         sparse_join(&r, sparse, call, &channels, run);
     }
