@@ -145,7 +145,9 @@ SIMD_INLINE simd_mask simd_equal(ivec a, ivec b)
 /* Where a > b, or a is no number. */
 SIMD_INLINE simd_mask simd_greater_or_nan(vec a, vec b)
 {
-    return (ivec)((a > b) | (a != a));
+    const vec same = a;
+
+    return (ivec)((a > b) | (a != same));
 }
 
 SIMD_INLINE simd_mask simd_at_most(vec a, vec b)

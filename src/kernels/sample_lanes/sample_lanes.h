@@ -181,10 +181,9 @@ const lanes_loops *lanes_choose(void);
 /* Squares of a convolution with kw taps in a row, for vectors of `lanes`; their places; a weight
    (o, c, kh, kw) as squares multiply it, of `ahead` + o * `channel` floats. */
 lanes_squares lanes_describe_squares(const lanes_sparse *sparse, int64_t kw, int lanes);
-void lanes_find_places(lanes_place *place, const lanes_sparse *sparse,
-                       const lanes_squares *squares);
-void lanes_spread_weight(float *to, const float *weight, const lanes_sparse *sparse, int64_t kw,
-                         const lanes_squares *squares);
+void lanes_find_places(lanes_place *place, const lanes_sparse *s, const lanes_squares *q);
+void lanes_spread_weight(float *to, const float *weight, const lanes_sparse *s, int64_t kw,
+                         const lanes_squares *q);
 
 /* Whether Winograd's algorithm applies to this window, and is faster. */
 bool lanes_winograd_pays(const lanes_window *window);

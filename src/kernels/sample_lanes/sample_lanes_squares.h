@@ -63,7 +63,8 @@ SIMD_INLINE void lanes_square_add(float *dx, const float *weight, const lanes_so
         SIMD_UNROLL(8)
         for (int r = 0; r < rows; r++)
             SIMD_UNROLL(8)
-            for (int v = 0; v < vecs; v++) part[r][v] += simd_load(from + r * step + v * LANES) * d;
+        for (int v = 0; v < vecs; v++)
+            part[r][v] += simd_load(from + r * step + v * LANES) * d;
     }
     SIMD_UNROLL(8) for (int r = 0; r < rows; r++) SIMD_UNROLL(8) for (int v = 0; v < vecs; v++)
     {
