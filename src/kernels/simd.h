@@ -34,6 +34,8 @@
 #endif
 #endif
 
+#define SIMD_LINE 64 /* bytes that a cache fetches at once */
+
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), may_alias));
 /* The same, unaligned. */
 typedef float loose_vec

@@ -22,7 +22,7 @@ static const struct {
 };
 
 /* Where both factors in blocks are faster than either, at the level and not above: with rows as
-   long, weights as large and samples as many at least. */
+   long, weights as large and samples as many at least, and weights at most so large; 0: any. */
 static const struct {
     co_isa level, above;
     int64_t least_in, least_weight, most_weight, least_samples;

@@ -18,7 +18,6 @@
    beyond it doubles. */
 #define NORM_CHUNK 128
 #define NORM_AHEAD 4096 /* bytes */
-#define NORM_LINE  64   /* bytes that a cache fetches at once */
 #ifndef NORM_WIDE
 #define NORM_WIDE 1 /* vectors of a block */
 #endif
@@ -111,7 +110,7 @@ SIMD_INLINE bool norm_next_chunk(norm_rows *out, int64_t *plane, int64_t *vector
    fetching by themselves where a page of memory ends. */
 SIMD_INLINE void norm_fetch(const cell *x, const int vectors, const int write)
 {
-    const int line = NORM_LINE / (int)sizeof(cell);
+    const int line = SIMD_LINE / (int)sizeof(cell);
 
     SIMD_UNROLL(8)
     for (int i = 0; i < vectors * NORM_BLOCK; i += line)

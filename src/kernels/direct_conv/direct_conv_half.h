@@ -4,8 +4,6 @@
  */
 #include "kernels/half16.h"
 
-#define DIRECT_CONV_LINE 32 /* numbers that a cache fetches at once */
-
 static void direct_conv_halve(float *to, const float *from, int64_t n, int64_t row)
 {
     half16_join_rows(to, from, 2 * n, row);
@@ -56,7 +54,7 @@ static void direct_conv_put_pairs(float *to, const uint16_t *first, int64_t step
 {
     for (int64_t i = 0; i < n; i++, first += 2 * step, to += DIRECT_CONV_BLOCK) {
         direct_conv_fetch(first);
-        if (step > DIRECT_CONV_LINE / 2)
+        if (step * (int64_t)sizeof(*first) > SIMD_LINE / 2)
             direct_conv_fetch(first + step);
         direct_conv_put_pair(to, first, first + step);
     }

@@ -54,14 +54,13 @@ static void direct_conv_turn(float *to, const float *from)
 }
 #endif
 
-#define DIRECT_CONV_LINE_WORDS 16                       /* that a cache fetches at once */
-#define DIRECT_CONV_PAIRS      (DIRECT_CONV_PIXELS / 2) /* most pixels of a tile of two rows */
+#define DIRECT_CONV_PAIRS (DIRECT_CONV_PIXELS / 2) /* most pixels of a tile of two rows */
 
 /* A step's pixels of the next tile. */
 SIMD_INLINE void direct_conv_fetch_next(const float *first, const direct_conv_area *area,
                                         const int rows, const int pixels)
 {
-    const int line = DIRECT_CONV_LINE_WORDS / DIRECT_CONV_WORDS;
+    const int line = SIMD_LINE / (DIRECT_CONV_WORDS * (int)sizeof(float));
 
     SIMD_UNROLL(36)
     for (int r = 0; r < rows; r++)

@@ -14,8 +14,6 @@
  */
 #include "kernels/winograd3/winograd3_products.h"
 
-#define WINOGRAD3_LINE 64 /* bytes that a cache fetches at once */
-
 /* --- images --- */
 
 /* Whether all of a patch or tile of `size` is inside the image. */
@@ -60,7 +58,7 @@ SIMD_INLINE void winograd3_fetch(const cell *x, const winograd3_grid *grid, int6
                                  const int border)
 {
     const winograd3_place at = winograd3_find(grid, tile);
-    const int64_t line = WINOGRAD3_LINE / (LANES * (int64_t)sizeof(cell));
+    const int64_t line = SIMD_LINE / (LANES * (int64_t)sizeof(cell));
     const cell *from =
         x + at.image * grid->image + ((at.top + border) * grid->w + at.left + border) * LANES;
 
@@ -233,7 +231,7 @@ SIMD_INLINE void winograd3_turn_taps(vec *turned, const float *w)
 SIMD_INLINE void winograd3_fetch_taps(const float *w)
 {
     SIMD_UNROLL(36)
-    for (int k = 0; k < WINOGRAD3_TAPS * LANES; k += WINOGRAD3_LINE / (int)sizeof(float))
+    for (int k = 0; k < WINOGRAD3_TAPS * LANES; k += SIMD_LINE / (int)sizeof(float))
         __builtin_prefetch(w + k);
 }
 
