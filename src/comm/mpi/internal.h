@@ -145,7 +145,8 @@ void co_mpi_note_saving(mpi_comm *c);
 /* For the progress thread: notify them again while that lasts, so that a lost host is told from a
    slow disk. */
 void co_mpi_repeat_saving(mpi_comm *c);
-/* Whether rank p saves before the operation with that number + 1, as far as is known. */
+/* Whether rank p saves before the operation with that number + 1, and does not wait in it yet, as
+   far as is known. */
 bool co_mpi_saves(const mpi_comm *c, int p, uint32_t next);
 /* Receive such notes into c->waiting and c->saving. */
 void co_mpi_read_notes(mpi_comm *c);

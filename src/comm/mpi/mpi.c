@@ -226,8 +226,8 @@ static bool mpi_is_saving(const co_request *request)
     co_mpi_read_notes(c);
     r = (const mpi_request *)c->collectives.head;
     next = r ? r->descriptor.sequence + 1 : c->sequence + 1;
-    for (int p = 0; p < c->base.size; p++) /* one that waits here itself holds nobody up */
-        saving = saving || (c->waiting[p] < next && co_mpi_saves(c, p, next));
+    for (int p = 0; p < c->base.size; p++)
+        saving = saving || co_mpi_saves(c, p, next);
     co_mpi_unlock();
     return saving;
 }

@@ -86,7 +86,8 @@ void co_mpi_repeat_saving(mpi_comm *c)
 
 bool co_mpi_saves(const mpi_comm *c, int p, uint32_t next)
 {
-    return c->saving[p] == next && co_clock_ns() < c->saving_until_ns[p];
+    /* It goes on saying that it saves while it waits there itself. */
+    return c->waiting[p] < next && c->saving[p] == next && co_clock_ns() < c->saving_until_ns[p];
 }
 
 /* Receive a note that has arrived; false: it failed. */
