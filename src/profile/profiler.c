@@ -258,7 +258,7 @@ static void profiler_pop(co_profiler *p, uint32_t step, uint64_t now)
 {
     const profiler_open *open;
     profiler_row *row;
-    uint64_t ns;
+    uint64_t ns, own;
 
     if (p->depth == 0 || --p->depth >= PROFILER_DEPTH)
         return;
@@ -267,8 +267,9 @@ static void profiler_pop(co_profiler *p, uint32_t step, uint64_t now)
     ns = now - open->begin_ns;
     if (p->depth > 0)
         p->open[p->depth - 1].inner_ns += ns;
-    row->own_ns += ns - open->inner_ns;
-    row->least_ns = row->calls == 0 || ns < row->least_ns ? ns : row->least_ns;
+    own = ns - open->inner_ns;
+    row->own_ns += own;
+    row->least_ns = row->calls == 0 || own < row->least_ns ? own : row->least_ns;
     row->calls++;
     profiler_put(&p->track[0], &(co_span){open->begin_ns, now, open->row, step, 0});
     if (open->row != CO_PROFILE_STEP)

@@ -73,6 +73,9 @@ static double profile_check_rank(const json_t *rank, int index)
 
         sum += profile_number(row, "time_us");
         kernels += kernel ? profile_number(row, "time_us") : 0;
+        /* the shortest call is of one step, the sum of all */
+        assert_true(profile_number(row, "time_us_min") <=
+                    profile_number(row, "time_us") * PROFILE_STEPS * 1.001);
         if (kernel && strcmp(profile_text(row, "name"), "conv1") == 0 &&
             strcmp(profile_text(row, "op"), "conv2d") == 0)
             /* (16, 10, 24, 24) of 25 products each; backward only for the weights */
