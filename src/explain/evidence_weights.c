@@ -216,6 +216,7 @@ static co_status weights_read(co_evidence_weights *out, co_model *model, const c
     co_safetensors *file;
     co_status st;
 
+    CO_TRY(co_model_draw(model));
     CO_TRY(co_init_load(model, spec->init, spec->config));
     CO_TRY(co_model_freeze_value(model, spec->freeze));
     CO_TRY(co_safetensors_open(&file, path));

@@ -89,8 +89,6 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
         st = co_model_set_kernels(model, values->kernels);
     if (st == CO_OK)
         st = model_create_store(model);
-    if (st == CO_OK)
-        st = co_graph_init(model->graph, model->store, model->seed);
     if (st != CO_OK) {
         co_model_destroy(model);
         return st;
@@ -100,6 +98,11 @@ co_status co_model_create_from(co_model **out, const co_model_values *values,
     model->positions = output->ndim == 3 ? output->dim[1] : 0;
     *out = model;
     return CO_OK;
+}
+
+co_status co_model_draw(co_model *model)
+{
+    return co_graph_init(model->graph, model->store, model->seed);
 }
 
 CO_SIZED_END(co_model_options, seed);
@@ -131,7 +134,12 @@ co_status co_model_create_sized(co_model **out, const co_model_options *given, s
     }
     (*out)->owns_config = true;
     co_model_setup(*out, options->threads);
-    return CO_OK;
+    st = co_model_draw(*out);
+    if (st != CO_OK) {
+        co_model_destroy(*out);
+        *out = NULL;
+    }
+    return st;
 }
 
 void co_model_drop_plans(co_model *model)

@@ -77,9 +77,12 @@ typedef struct co_model_values {
     const co_value *kernels; /* of layers (co_kernels.layers); NULL: none */
 } co_model_values;
 
-/* Without co_model_setup, because a launcher creates the model before it knows the ranks. */
+/* Without co_model_setup, because a launcher creates the model before it knows the ranks, and with
+   weights of 0: who only looks at a network, or loads a file, has no use for others. */
 co_status co_model_create_from(co_model **out, const co_model_values *values,
                                const co_model_options *options);
+/* Initial weights, by the seed. */
+co_status co_model_draw(co_model *model);
 /* Set the number of threads for its layers, at least one. */
 void co_model_setup(co_model *model, int threads);
 

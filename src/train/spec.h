@@ -90,7 +90,7 @@ int co_spec_threads(const co_spec *spec);
 co_status co_spec_check_ranks(const co_spec *spec, int ranks);
 /* Optimizer, schedule and strategy. */
 co_distributed_values co_spec_update(const co_spec *spec);
-/* The network, of samples of this shape, without co_model_setup. */
+/* The network, of samples of this shape, without co_model_setup, its weights 0 (co_model_draw). */
 co_status co_spec_create_model(co_model **out, const co_spec *spec, const co_shape *sample,
                                int64_t classes);
 /* Samples per step over all ranks. */
