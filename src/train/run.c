@@ -39,7 +39,8 @@ static co_status run_open_model(co_model **out, const co_job *job)
 
     CO_TRY(co_spec_create_model(out, &job->spec, co_dataset_shape(dataset),
                                 co_dataset_classes(dataset)));
-    CO_TRY(co_model_draw(*out));
+    if (job->train) /* else they are loaded */
+        CO_TRY(co_model_draw(*out));
     return co_model_freeze_value(*out, job->spec.freeze);
 }
 
