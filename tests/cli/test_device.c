@@ -215,7 +215,7 @@ static void device_without_memory_says_what_fits(void **state)
     fits = strstr(r->err, "; about ");
     assert_non_null(fits);
     assert_non_null(strstr(fits, " would fit: lower batch, or raise accumulate"));
-    assert_in_range(atol(fits + strlen("; about ")), 1000, 39999);
+    assert_int_in_range(atol(fits + strlen("; about ")), 1000, 39999);
     program_remove("refused");
 }
 

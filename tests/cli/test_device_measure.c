@@ -100,7 +100,7 @@ static void find_spans(spans *out, const json_t *events, int rank, int step)
         }
         if (*ph == 'b' && strcmp(category, "communication") == 0 && number(args, "bytes") > 1000) {
             assert_string_equal(text(event, "name"), "allreduce");
-            assert_in_range((int)number(event, "id"), 0, 999);
+            assert_int_in_range((int)number(event, "id"), 0, 999);
             begun[(int)number(event, "id")] = out->exchange[0] = ts;
         }
     }

@@ -149,7 +149,7 @@ static int profile_check_pairs(const json_t *events)
         if (ph[0] != 'b' && ph[0] != 'e')
             continue;
         id = (int)profile_number(event, "id");
-        assert_in_range(id, 0, PROFILE_EVENTS - 1);
+        assert_int_in_range(id, 0, PROFILE_EVENTS - 1);
         if (ph[0] == 'b') {
             assert_true(begun[id] == 0.0);
             begun[id] = profile_number(event, "ts") + 1;
@@ -190,7 +190,7 @@ static int profile_check_trace(const json_t *trace, int *operations)
     size_t n = 0, i;
 
     assert_string_equal(profile_text(trace, "displayTimeUnit"), "ms");
-    assert_in_range(json_array_size(events), 100, PROFILE_EVENTS);
+    assert_int_in_range(json_array_size(events), 100, PROFILE_EVENTS);
     json_array_foreach(events, i, event)
     {
         const char *ph = profile_text(event, "ph");

@@ -98,8 +98,8 @@ static void summary_has_documented_fields(void **state)
     assert_true(runs_number(summary, "bytes_sent") > 0);
     assert_true(runs_number(summary, "train_loss") < 1.4); /* ln 4 = 1.39 at the start */
     assert_true(runs_number(summary, "test_loss") < 1.4);
-    assert_in_range(runs_number(summary, "train_accuracy") * 100, 50, 100);
-    assert_in_range(runs_number(summary, "test_accuracy") * 100, 50, 100);
+    assert_int_in_range(runs_number(summary, "train_accuracy") * 100, 50, 100);
+    assert_int_in_range(runs_number(summary, "test_accuracy") * 100, 50, 100);
     assert_null(json_object_get(summary, "test_accuracy_top5")); /* 4 classes */
     assert_int_equal(strlen(runs_text(summary, "weights_sha256")), 64);
     json_decref(summary);

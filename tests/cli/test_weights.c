@@ -27,7 +27,8 @@ static int weights_setup(void **state)
 /* The line about `tensor` in the output of `inspect`, to be freed. */
 static char *weights_line(const char *file, const char *tensor)
 {
-    char command[256], *line, *copy;
+    char command[256], *copy;
+    const char *line;
 
     snprintf(command, sizeof(command), "inspect %s", file);
     line = strstr(program_line(command)->out, tensor);

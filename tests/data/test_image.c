@@ -199,7 +199,7 @@ static void jpeg_color_spaces_are_converted(void **state)
         out = decode(file, size, &want);
         raw = reference_jpeg(&width, &height, file, size, 8, JCS_CMYK);
         for (size_t i = 0; i < 3600; i++) /* stored inverted: ink * black / 255 */
-            assert_in_range(
+            assert_int_in_range(
                 out[i], (unsigned)(raw[i % 1200 * 4 + i / 1200] * raw[i % 1200 * 4 + 3] / 255.0),
                 (unsigned)ceil(raw[i % 1200 * 4 + i / 1200] * raw[i % 1200 * 4 + 3] / 255.0));
         free(raw);

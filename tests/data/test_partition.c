@@ -282,7 +282,7 @@ static void partition_dirichlet_alpha_sets_skew(void **state)
     count_labels(count, cut("{kind: dirichlet, alpha: 1000000, seed: 3}", 100000, 8), 8);
     for (int label = 0; label < 100; label++)
         for (int r = 0; r < 8; r++)
-            assert_in_range(count[label][r], 120, 130);
+            assert_int_in_range(count[label][r], 120, 130);
     memset(count, 0, sizeof(count));
     count_labels(count, cut("{kind: dirichlet, alpha: 0.001, seed: 3}", 100000, 8), 8);
     for (int label = 0; label < 100; label++)

@@ -158,7 +158,7 @@ static void assert_each_as_often(const uint32_t *sample, uint64_t all, uint64_t 
         seen[sample[i]]++;
     }
     for (uint64_t i = 0; i < count; i++) {
-        assert_in_range(seen[i], all / count, all / count + (all % count != 0));
+        assert_int_in_range(seen[i], all / count, all / count + (all % count != 0));
         more += seen[i] > all / count;
     }
     assert_int_equal(more, all % count);

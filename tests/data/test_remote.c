@@ -184,7 +184,7 @@ static void remote_packs_are_fetched_once_and_verified(void **state)
     open_remote(&set, "packs", 1 << 30);
     index = server->bytes;
     assert_true(same_samples(&set, "packs", 0, 1));
-    assert_in_range(server->bytes - index, 1, shard_bytes(&set));
+    assert_int_in_range(server->bytes - index, 1, shard_bytes(&set));
     assert_int_equal(co_shard_set_read(&bytes, &set, &buffer, 7), CO_OK);
     assert_null(buffer.at); /* in place */
     co_shard_set_close(&set);
@@ -289,7 +289,7 @@ static void remote_processes_share_a_cache(void **state)
         assert_int_equal(status, 0);
     }
     /* Once, but for heads of the index and a block that was given up. */
-    assert_in_range(server->bytes, shard_bytes(&set), shard_bytes(&set) + 2 * 128 + BLOCK);
+    assert_int_in_range(server->bytes, shard_bytes(&set), shard_bytes(&set) + 2 * 128 + BLOCK);
     co_shard_set_close(&set);
 }
 
@@ -331,7 +331,7 @@ static void remote_full_cache_keeps_its_limit(void **state)
     bytes = server->bytes;
     assert_true(same_samples(&set, "set", 0, 7));
     assert_true(server->bytes > bytes && server->bytes - bytes < shard_bytes(&set) / 2);
-    assert_in_range(kept_bytes(), BLOCK, limit + SHARDS * 65536 + 65536);
+    assert_int_in_range(kept_bytes(), BLOCK, limit + SHARDS * 65536 + 65536);
     co_shard_set_close(&set);
 }
 

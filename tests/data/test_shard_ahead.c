@@ -85,8 +85,8 @@ static void ahead_blocks_are_fetched_once_in_order(void **state)
     for (int b = 0; b < BLOCKS; b++)
         assert_int_equal(f.times[b], 1);
     assert_true(f.in_order);
-    assert_in_range(f.largest, 1, MOST);
-    assert_in_range(f.runs, BLOCKS / MOST, BLOCKS);
+    assert_int_in_range(f.largest, 1, MOST);
+    assert_int_in_range(f.runs, BLOCKS / MOST, BLOCKS);
 }
 
 typedef struct stopper {
@@ -96,7 +96,7 @@ typedef struct stopper {
     int running; /* when the stop had returned */
 } stopper;
 
-static void *stop(void *arg)
+static void *stopper_run(void *arg)
 {
     stopper *s = arg;
 
@@ -124,7 +124,7 @@ static void ahead_stop_waits_for_every_thread(void **state)
             assert_true(waits_more(start));
         for (int i = 0; i < 3; i++) {
             s[i] = (stopper){.ahead = ahead, .f = &f, .running = -1};
-            assert_int_equal(pthread_create(&s[i].thread, NULL, stop, &s[i]), 0);
+            assert_int_equal(pthread_create(&s[i].thread, NULL, stopper_run, &s[i]), 0);
         }
         for (int i = 0; i < 3; i++) {
             pthread_join(s[i].thread, NULL);

@@ -117,7 +117,7 @@ static void text_test_split_predicts_each_token_once(void **state)
 
             read_window(data, input, label, i);
             for (int t = 0; t < CONTEXT; t++) {
-                assert_in_range(input[t], cut, count - 2);
+                assert_int_in_range(input[t], cut, count - 2);
                 if (label[t] == -1)
                     continue;
                 assert_int_equal(label[t], input[t] + 1);
@@ -191,7 +191,7 @@ static void text_training_windows_follow_seed_and_epoch_alone(void **state)
 
         assert_int_equal(n, (200 - CONTEXT) / CONTEXT);
         offset[epoch] = first[0][0] - (int32_t)sample[0][0] * CONTEXT;
-        assert_in_range(offset[epoch], 0, CONTEXT - 1);
+        assert_int_in_range(offset[epoch], 0, CONTEXT - 1);
         for (size_t i = 0; i < n; i++) /* one offset for all */
             assert_int_equal(first[0][i], offset[epoch] + (int32_t)sample[0][i] * CONTEXT);
         different += offset[epoch] != offset[0];
@@ -228,7 +228,7 @@ static void text_short_file_gives_all_its_windows(void **state)
             const size_t n = take_epoch(first, sample, data, 1, 1, epoch, 0);
 
             for (size_t i = 0; i < n; i++)
-                assert_in_range(first[i], 0, cases[c].count - CONTEXT - 1);
+                assert_int_in_range(first[i], 0, cases[c].count - CONTEXT - 1);
         }
         co_dataset_destroy(data);
     }
@@ -296,12 +296,12 @@ static void synthetic_tokens_follow_rule_mostly(void **state)
         read_window(data, input, label, i);
         assert_memory_equal(input + 1, label, 49 * sizeof(*input));
         for (int t = 0; t < 50; t++) {
-            assert_in_range(input[t], 0, 10);
+            assert_int_in_range(input[t], 0, 10);
             followed += label[t] == (input[t] * 7 + 3) % 11;
         }
         assert_true((i == 39) == (memcmp(input, other, sizeof(input)) == 0));
     }
-    assert_in_range(followed, 2000 * 3 / 4 - 50, 2000 * 9 / 10);
+    assert_int_in_range(followed, 2000 * 3 / 4 - 50, 2000 * 9 / 10);
     co_dataset_destroy(data);
 }
 

@@ -54,7 +54,7 @@ static void check_bytes(co_queue *queue, const void *at, int byte, size_t n)
 {
     static unsigned char seen[BYTES];
 
-    assert_in_range(n, 0, BYTES);
+    assert_int_in_range(n, 0, BYTES);
     assert_int_equal(co_queue_copy_now(queue, seen, at, n), CO_OK);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(seen[i], byte);

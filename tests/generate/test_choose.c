@@ -29,7 +29,7 @@ static void draw_all(int count[TOKENS], const co_choose_rule *rule)
         uint32_t token;
 
         assert_int_equal(co_chooser_draw(&token, chooser, logits, (i + 0.5) / DRAWS), CO_OK);
-        assert_in_range(token, 0, TOKENS - 1);
+        assert_int_in_range(token, 0, TOKENS - 1);
         count[token]++;
     }
     co_chooser_destroy(chooser);

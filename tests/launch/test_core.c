@@ -398,7 +398,7 @@ static void core_dump_is_quick_and_small(void **state)
         assert_non_null(strstr(co_error_message(), want));
         assert_true(co_clock_seconds(shared->died_ns, shared->noticed_ns) < WAITS_S);
         if (!is_emulated()) /* qemu's own dump reads what the ranks leave out */
-            assert_in_range(shared->grown, 0, GROWTH);
+            assert_int_in_range(shared->grown, 0, GROWTH);
     }
     assert_int_equal(chdir("/"), 0);
     snprintf(command, sizeof(command), "rm -rf %s", folder);

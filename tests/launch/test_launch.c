@@ -108,8 +108,8 @@ static void launch_ranks_share_the_cores(void **state)
                 assert_int_equal(shared->pid[rank], shared->pid[0]);
             else
                 assert_int_not_equal(shared->pid[rank], shared->pid[rank - 1]);
-            assert_in_range(shared->cores[rank], all / ranks > 0 ? all / ranks : 1,
-                            all / ranks + 1);
+            assert_int_in_range(shared->cores[rank], all / ranks > 0 ? all / ranks : 1,
+                                all / ranks + 1);
         }
     }
     assert_int_equal(co_thread_cores(), all);

@@ -184,7 +184,7 @@ static void source_long_run_keeps_extremes(void **state)
     step = column_of(run, "steps_table", "step");
     loss = column_of(run, "steps_table", "train_loss");
     n = json_array_size(step);
-    assert_in_range(n, 500, 2000);
+    assert_int_in_range(n, 500, 2000);
     for (size_t i = 0; i < n; i++) {
         early += json_number_value(json_array_get(step, i)) <= 25000;
         spike = spike || json_number_value(json_array_get(loss, i)) == 77;
@@ -192,7 +192,7 @@ static void source_long_run_keeps_extremes(void **state)
     }
     assert_true(spike && low);
     /* Those that came last have not been thinned yet. */
-    assert_in_range(early, n / 5, n / 2 + 10);
+    assert_int_in_range(early, n / 5, n / 2 + 10);
     assert_int_equal(json_integer_value(json_object_get(run, "points_of")), 50000);
     json_decref(run);
     co_page_source_close(source);

@@ -328,7 +328,7 @@ static void server_followers_are_bounded(void **state)
         taken += strstr(answer, "200 OK") != NULL;
     }
     assert_non_null(strstr(answer, "503 "));
-    assert_in_range(taken, 1, CO_SERVER_STREAMS);
+    assert_int_in_range(taken, 1, CO_SERVER_STREAMS);
     assert_int_equal(server_ask_below("events", ""), 503);
     assert_int_equal(server_ask_below("data", ""), 200);
     for (int i = 0; i <= CO_SERVER_STREAMS; i++)
@@ -367,7 +367,7 @@ static void server_connections_are_bounded(void **state)
     while (server_count_sockets() < CO_SERVER_CONNECTIONS / 2)
         assert_true(waits_more(start));
     co_clock_sleep_us(20000);
-    assert_in_range(server_count_sockets(), 1, CO_SERVER_CONNECTIONS + SERVER_OWN_SOCKETS);
+    assert_int_in_range(server_count_sockets(), 1, CO_SERVER_CONNECTIONS + SERVER_OWN_SOCKETS);
     for (int i = 0; i < MANY; i++)
         close(fd[i]);
     while (server_ask_below("data", "") != 200)

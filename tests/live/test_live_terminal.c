@@ -157,7 +157,7 @@ static void terminal_new_steps_change_few_cells(void **state)
     /* The number of the step and a few dots: nothing is drawn that has not changed. */
     assert_null(strstr(terminal.text, "\033[2J"));
     assert_null(strstr(terminal.text, "training loss"));
-    assert_in_range(terminal.n, 10, 4000);
+    assert_int_in_range(terminal.n, 10, 4000);
     terminal_press("\003");
     assert_given_back();
 }
@@ -197,7 +197,7 @@ static void terminal_without_unicode_has_ascii(void **state)
     terminal_start("runs/a", "C", "");
     terminal_wait("q ends this");
     for (size_t i = 0; i < terminal.n; i++)
-        assert_in_range((unsigned char)terminal.text[i], 1, 127);
+        assert_int_in_range((unsigned char)terminal.text[i], 1, 127);
     terminal_press("q");
     assert_given_back();
 }

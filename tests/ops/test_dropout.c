@@ -157,7 +157,7 @@ static void dropout_fraction_of_zeros_is_p(void **state)
     (void)state;
     for (int64_t i = 0; i < 10000; i++)
         dropped += dropout_factor(h, &d, i / 1000, i % 1000) == 0;
-    assert_in_range(dropped, 3000 - 4 * 46, 3000 + 4 * 46); /* 4 standard deviations */
+    assert_int_in_range(dropped, 3000 - 4 * 46, 3000 + 4 * 46); /* 4 standard deviations */
     harness_destroy(h);
 }
 

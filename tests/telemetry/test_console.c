@@ -340,7 +340,7 @@ static void console_on_terminal_draws_bar(void **state)
     (void)state;
     seconds = console_on_terminal(seen, 120, console_short_run);
     /* At most ten drawings a second, however long half a second is on a busy machine. */
-    assert_in_range(console_count(seen, "% "), 2, (int)(seconds * 10) + 1);
+    assert_int_in_range(console_count(seen, "% "), 2, (int)(seconds * 10) + 1);
     assert_non_null(strstr(seen, "24,310 samples/s  loss 0.512  acc 0.823"));
     assert_non_null(strstr(seen, " left"));
     assert_non_null(strstr(seen, "[###"));

@@ -219,7 +219,7 @@ static void jsonl_full_disk_leaves_whole_lines(void **state)
         json_decref(line);
         n++;
     }
-    assert_in_range(n, 2, 20);
+    assert_int_in_range(n, 2, 20);
 }
 
 static co_summary files_summary(const co_event *last, uint64_t shards)

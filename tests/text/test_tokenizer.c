@@ -22,7 +22,7 @@ static void assert_words(const char *text, size_t size, const char *want)
 
     for (size_t at = 0, n; at < size; at += n) {
         n = co_word_next((const uint8_t *)text + at, size - at);
-        assert_in_range(n, 1, size - at);
+        assert_int_in_range(n, 1, size - at);
         memcpy(got + used, text + at, n);
         used += n;
         got[used++] = '|';

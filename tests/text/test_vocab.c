@@ -29,7 +29,7 @@ static void assert_comes_back(co_tokenizer *tokenizer)
         const uint8_t *piece;
         size_t size;
 
-        assert_in_range(token[i], 0, co_tokenizer_tokens(tokenizer) - 1);
+        assert_int_in_range(token[i], 0, co_tokenizer_tokens(tokenizer) - 1);
         piece = co_tokenizer_piece(&size, room, tokenizer, token[i]);
         assert_true(used + size <= sizeof(text));
         memcpy(text + used, piece, size);

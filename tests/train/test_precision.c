@@ -355,7 +355,7 @@ static void checkpoint_sha256(char out[65], const char *name, int steps)
     if (co_safetensors_open(&file, folder_path(path)) != CO_OK)
         fail_msg("%s", co_error_message());
     n = co_safetensors_count(file);
-    assert_in_range(n, 1, 32);
+    assert_int_in_range(n, 1, 32);
     for (size_t i = 0; i < n; i++)
         tensor[i] = *co_safetensors_tensor(file, i);
     co_safetensors_sha256(out, tensor, n);

@@ -233,7 +233,7 @@ static void retention_keeps_latest_and_best(void **state)
         snprintf(path, sizeof(path), "run/checkpoints/step-%d", step);
         n += there(path);
     }
-    assert_in_range(n, 2, 3);
+    assert_int_in_range(n, 2, 3);
     shell("test -z \"$(ls -A %s/run/checkpoints | grep '^[.]')\"", folder);
 }
 
@@ -259,7 +259,7 @@ static void retention_keeps_best_however_old(void **state)
             best = accuracy > best ? accuracy : best;
         }
     fclose(file);
-    assert_in_range(first, 4, 40);
+    assert_int_in_range(first, 4, 40);
     for (int step = 4; step <= 48; step += 4) {
         snprintf(path, sizeof(path), "run/checkpoints/step-%d", step);
         assert_int_equal(there(path), step == first || step == 48);
