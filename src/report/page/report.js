@@ -127,8 +127,11 @@
   function tick(v, step) {
     if (Math.abs(v) >= 1e6) return v / 1e6 + "M";
     if (Math.abs(v) >= 1e4) return v / 1e3 + "k";
-    if (v !== 0 && Math.abs(step) < 1e-4)
-      return Math.abs(v) < 1e-3 ? v.toExponential(0) : v.toFixed(Math.min(12, Math.ceil(-Math.log10(step))));
+    const digits = Math.ceil(-Math.log10(step) - 1e-9);
+    if (v !== 0 && digits > 6 && Math.abs(v) < 1e-3)
+      return v.toExponential(Math.max(0, Math.floor(Math.log10(Math.abs(v)) + 1e-9) + digits));
+    if (v !== 0 && digits > 4)
+      return v.toFixed(Math.min(12, digits));
     return String(Number(v.toPrecision(6)));
   }
   const axes = { step: "step", wall_seconds: "seconds since the start", epoch: "epoch" };
@@ -406,12 +409,13 @@
     const children = [];
     if (runs.length === 1) {
       const r = runs[0], s = r.summary || r.latest || {}, facts = el("dl", { class: "facts", id: "facts" });
-      const which = r.summary ? "best epoch" : "last epoch";
+      const which = r.summary ? "best epoch" : "last epoch", ofTokens = /perplexity|^Tokens/;
       for (const [name, text] of [["State", r.state], ["Test accuracy, " + which, fixed(s.best_test_accuracy ?? r.test_accuracy, 4)],
-        ["Test loss, " + which, fixed(s.best_test_loss ?? r.test_loss, 4)], ["Steps", number(r.steps)], ["Parameters", number(s.parameter_count ?? r.start?.parameter_count)],
-        ["Training time", seconds(s.train_seconds)], ["Samples per second", number(s.samples_per_second, 0)],
+        ["Test loss, " + which, fixed(s.best_test_loss ?? r.test_loss, 4)], ["Test perplexity, " + which, fixed(s.best_test_perplexity ?? s.test_perplexity, 3)],
+        ["Steps", number(r.steps)], ["Parameters", number(s.parameter_count ?? r.start?.parameter_count)],
+        ["Training time", seconds(s.train_seconds)], ["Samples per second", number(s.samples_per_second, 0)], ["Tokens per second", number(s.tokens_per_second, 0)],
         ["Ranks", `${number(r.ranks)} (${r.strategy || "–"})`]])
-        facts.append(el("div", {}, el("dt", {}, name), el("dd", {}, text)));
+        if (!ofTokens.test(name) || text !== "–") facts.append(el("div", {}, el("dt", {}, name), el("dd", {}, text)));
       children.push(facts);
     }
     children.push(table(names.map((text, i) => ({ text, n: i >= 5 })), rows, { id: "summary-table", caption: "Summary of the runs" }));
