@@ -18,9 +18,8 @@ double co_watched_value(const co_watched *watched, const co_event *event);
 /* Decoded config keys `stop_at` and `checkpoint.best`. */
 typedef struct co_stop_at {
     int64_t patience;   /* evaluations without improvement before stopping; 0: never stop */
-    co_watched awaited; /* metric that patience watches; loss if it is not defined */
-    co_watched best;    /* metric that defines the best; metric NULL: accuracy, or loss without
-                           accuracy */
+    co_watched awaited; /* metric that patience watches; NULL: accuracy, or loss without it */
+    co_watched best;    /* metric that defines the best; NULL: likewise */
     int n;              /* number of targets */
     struct {
         co_watched of;

@@ -250,35 +250,45 @@ static co_status console_rank_lines(console *self, const co_event *event)
 }
 
 /* "" unless an epoch was better than the final result. */
-static const char *console_best(char *out, size_t size, const co_event *event)
+static const char *console_best(char *out, size_t size, const co_event *event, bool by_loss)
 {
     const co_best_figures *best = &event->best;
-    char accuracy[32];
+    const bool better =
+        by_loss ? best->test_loss < event->test_loss : best->test_accuracy > event->test_accuracy;
+    char figure[32];
 
     *out = '\0';
-    if (best->step > 0 && best->test_accuracy > event->test_accuracy)
+    if (best->step > 0 && better)
         snprintf(out, size, " (best %s in epoch %" PRIu64 ")",
-                 co_format_real(accuracy, sizeof(accuracy), best->test_accuracy, 4),
+                 co_format_real(figure, sizeof(figure),
+                                by_loss ? best->test_loss : best->test_accuracy, 4),
                  best->epoch + 1);
     return out;
 }
 
+static void console_result(char *out, size_t size, const console *self, const co_event *event)
+{
+    const bool by_loss = self->info.learns_values || self->info.positions;
+    char figure[32], best[64];
+
+    *out = '\0';
+    if (!event->has_test)
+        return;
+    snprintf(out, size, "test %s %s%s", by_loss ? "loss" : "accuracy",
+             co_format_real(figure, sizeof(figure),
+                            by_loss ? event->test_loss : event->test_accuracy, 4),
+             console_best(best, sizeof(best), event, by_loss));
+    co_format_metrics(out, size, self->info.metrics, event->test_metric, ", ", 4);
+}
+
 static co_status console_end(console *self, const co_event *event)
 {
-    char steps[32], seconds[32], rate[48], figure[32], best[64], test[256] = "", bound[48];
+    char steps[32], seconds[32], rate[48], test[256], bound[48];
 
     co_format_count(steps, sizeof(steps), event->step);
     co_format_seconds(seconds, sizeof(seconds), event->train_seconds);
     console_rate(rate, sizeof(rate), self, event);
-    if (event->has_test && (self->info.learns_values || self->info.positions))
-        snprintf(test, sizeof(test), "test loss %s",
-                 co_format_real(figure, sizeof(figure), event->test_loss, 4));
-    else if (event->has_test)
-        snprintf(test, sizeof(test), "test accuracy %s%s",
-                 co_format_real(figure, sizeof(figure), event->test_accuracy, 4),
-                 console_best(best, sizeof(best), event));
-    if (event->has_test)
-        co_format_metrics(test, sizeof(test), self->info.metrics, event->test_metric, ", ", 4);
+    console_result(test, sizeof(test), self, event);
     console_input_bound(bound, sizeof(bound), event->data_wait_seconds, event->train_seconds);
     return console_line(self, "done: %s%s%s step%s in %s of training, %s%s", test,
                         *test ? ", " : "", steps, co_plural(event->step), seconds, rate, bound);

@@ -81,12 +81,24 @@ static co_status run_check_watched(const co_watched *watched, const co_metric_fo
                          watched->metric->name, watched->metric->name);
 }
 
+/* Of a language model the loss: the likeliest token of most positions never changes, however much
+   its probability does. */
+static void run_watch_loss(co_stop_at *stop)
+{
+    if (!stop->best.metric)
+        stop->best = (co_watched){&co_metric_loss, -1};
+    if (!stop->awaited.metric)
+        stop->awaited = (co_watched){&co_metric_loss, -1};
+}
+
 co_status co_job_check_model(co_job *job)
 {
     co_metric_form form = co_model_form(job->model);
 
-    if (form.positions)
+    if (form.positions) {
         form.bytes_per_token = co_dataset_bytes_per_token(job->test ? job->test : job->train);
+        run_watch_loss(&job->spec.stop);
+    }
     CO_TRY(co_model_check_data(job->model, job->train ? job->train : job->test));
     CO_TRY(co_metric_set_fit(&job->spec.metrics, &form, job->spec.metrics_value));
     for (int i = 0; i < job->spec.stop.n; i++)

@@ -196,8 +196,9 @@ static const co_key spec_stop_keys[] = {
     {"loss", CO_KEY_REAL, SPEC(stop_unused), "0", 0, 1e30, NULL, "test loss, or lower; 0: none"},
     {"patience", CO_KEY_INT, SPEC(stop.patience), "0", 0, 1 << 24, NULL,
      "evaluations in a row without a better one; 0: any number"},
-    {"metric", CO_KEY_STRING, SPEC(stop_metric), "accuracy", 0, 0, NULL,
-     "which `patience` waits for: accuracy, loss, or one of `metrics`"},
+    {"metric", CO_KEY_STRING, SPEC(stop_metric), "~", 0, 0, NULL,
+     "which `patience` waits for: accuracy (default), loss (of language models, and where there "
+     "is no accuracy), or one of `metrics`"},
     CO_KEYS_END,
 };
 
@@ -286,15 +287,15 @@ static co_status spec_read_stop(co_spec *spec, co_arena *arena)
 {
     co_value rest;
 
-    spec->stop.awaited = (co_watched){&co_metric_accuracy, -1};
     if (!spec->stop_at)
         return CO_OK;
     if (spec->stop_at->kind != CO_VALUE_MAP)
         return co_keys_read(spec, spec_stop_keys, spec->stop_at, "stop_at", arena);
     CO_TRY(spec_read_targets(spec, &rest, arena));
     CO_TRY(co_keys_read(spec, spec_stop_keys, &rest, "stop_at", arena));
-    CO_TRY(spec_watch(&spec->stop.awaited, spec, spec->stop_metric, "stop_at",
-                      co_value_get(spec->stop_at, "metric")));
+    if (spec->stop_metric)
+        CO_TRY(spec_watch(&spec->stop.awaited, spec, spec->stop_metric, "stop_at",
+                          co_value_get(spec->stop_at, "metric")));
     if (spec->stop.n == 0 && spec->stop.patience == 0)
         return co_value_fail(spec->stop_at,
                              "stop_at: give it accuracy, a fraction above 0 such as 0.75, or "

@@ -111,6 +111,71 @@ static void language_bits_per_byte_follow_the_loss(void **state)
     json_decref(pairs);
 }
 
+/* The epochs, counted from 0, of the lowest test loss and of the highest test accuracy. */
+static void language_best_epochs(int *by_loss, int *by_accuracy, const char *metrics)
+{
+    double least = 1e9, most = 0;
+    char *text = program_read(metrics), *line, *rest;
+
+    assert_non_null(text);
+    for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        json_t *event = json_loads(line, 0, NULL);
+        const double loss = json_real_value(json_object_get(event, "test_loss"));
+        const double accuracy = json_real_value(json_object_get(event, "test_accuracy"));
+        const int epoch = (int)json_integer_value(json_object_get(event, "epoch"));
+
+        if (strcmp(json_string_value(json_object_get(event, "event")), "epoch") == 0) {
+            *by_loss = loss < least ? epoch : *by_loss;
+            least = loss < least ? loss : least;
+            *by_accuracy = accuracy > most ? epoch : *by_accuracy;
+            most = accuracy > most ? accuracy : most;
+        }
+        json_decref(event);
+    }
+    free(text);
+}
+
+static int language_summary_count(const char *dir, const char *name)
+{
+    json_t *summary = program_summary(dir);
+    const int count = (int)json_integer_value(json_object_get(summary, name));
+
+    json_decref(summary);
+    return count;
+}
+
+/* Its test loss rises again while the accuracy does not fall yet. */
+static void language_best_epoch_has_the_lowest_loss(void **state)
+{
+    int by_loss = -1, by_accuracy = -1;
+    const program_result *r;
+    char words[64];
+
+    (void)state;
+    program_write_text("overfits.yaml", "model: {name: gpt2, layers: 1, heads: 2, width: 16}\n"
+                                        "data: {name: synthetic-tokens, context: 16, vocabulary: "
+                                        "64, samples: 64}\n"
+                                        "batch: 8\n"
+                                        "epochs: 8\n"
+                                        "threads: 1\n"
+                                        "optimizer: {name: adamw, lr: 3e-2}\n");
+    r = program_line("train overfits.yaml --run-dir overfits");
+    program_assert_success(r);
+    language_best_epochs(&by_loss, &by_accuracy, "overfits/metrics.jsonl");
+    assert_in_range(by_loss, 0, 6);
+    assert_true(by_accuracy > by_loss);
+    assert_int_equal(language_summary_count("overfits", "best_epoch"), by_loss);
+    snprintf(words, sizeof(words), "in epoch %d)", by_loss + 1);
+    assert_non_null(strstr(r->out, words));
+
+    program_assert_success(
+        program_line("train overfits.yaml --run-dir patient --quiet -s stop_at.patience=1"));
+    assert_int_equal(language_summary_count("patient", "steps"), 8 * (by_loss + 2));
+    program_assert_success(program_line("train overfits.yaml --run-dir patient-by-accuracy --quiet "
+                                        "-s stop_at.patience=1 -s stop_at.metric=accuracy"));
+    assert_int_equal(language_summary_count("patient-by-accuracy", "steps"), 8 * (by_accuracy + 2));
+}
+
 static void language_generate_writes_text(void **state)
 {
     char *first;
@@ -165,6 +230,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(language_resumed_run_equals_whole),
         cmocka_unit_test(language_run_keeps_its_tokenizer),
         cmocka_unit_test(language_bits_per_byte_follow_the_loss),
+        cmocka_unit_test(language_best_epoch_has_the_lowest_loss),
         cmocka_unit_test(language_generate_writes_text),
         cmocka_unit_test(language_generate_bad_requests_are_refused),
         cmocka_unit_test(language_weights_have_hugging_face_shapes),
