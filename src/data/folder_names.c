@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "core/mem.h"
+#include "text/tokenizer.h"
 
 #define NAMES_FIRST 64
 
@@ -69,6 +70,8 @@ static bool names_is_of(const char *name, co_names_kind kind)
 
     if (kind == CO_NAMES_ARRAYS)
         return names_is_array(name);
+    if (kind == CO_NAMES_TOKENS && strcmp(name, CO_TOKENIZER_BYTES_FILE) == 0)
+        return false; /* beside the tokens that it has made */
     return dot && strcmp(dot, endings[kind]) == 0;
 }
 

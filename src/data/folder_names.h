@@ -27,8 +27,9 @@ typedef enum co_names_kind {
 /* Append the folder's entries of one kind, sorted by their bytes; symbolic links count as what they
    point to. Images are files whose names end in .jpg, .jpeg or .png, in any case; a folder among
    them is an error, unless any images are wanted. Arrays are files whose names end in .npy or
-   .npy.gz. Tokens are files whose names end in .bin, tars those that end in .tar, packs
-   those that end in .pack. Names that begin with a dot are skipped. CO_E_DATA naming the folder. */
+   .npy.gz. Tokens are files whose names end in .bin, but for a tokenizer's bytes.bin, tars those
+   that end in .tar, packs those that end in .pack. Names that begin with a dot are skipped.
+   CO_E_DATA naming the folder. */
 co_status co_names_add(co_names *names, const char *folder, co_names_kind kind);
 const char *co_names_get(const co_names *names, size_t i);
 /* Index of a name among sorted names; names->n if it is not there. */

@@ -12,7 +12,6 @@
 #define TOKENIZER_BYTES      256
 #define TOKENIZER_MAX_FILE   ((size_t)CO_UTF8_CODES * CO_UTF8_MAX)
 #define TOKENIZER_CHARACTERS "characters.txt"
-#define TOKENIZER_ALL_BYTES  "bytes.bin"
 #define TOKENIZER_MERGES     "merges.txt"
 #define TOKENIZER_VOCAB      "vocab.json"
 
@@ -38,7 +37,7 @@ bool co_tokenizer_is_in(const char *folder)
     char path[TOKENIZER_PATH];
 
     return tokenizer_has(path, folder, TOKENIZER_CHARACTERS) ||
-           tokenizer_has(path, folder, TOKENIZER_ALL_BYTES) ||
+           tokenizer_has(path, folder, CO_TOKENIZER_BYTES_FILE) ||
            tokenizer_has(path, folder, TOKENIZER_MERGES);
 }
 
@@ -98,13 +97,13 @@ co_status co_tokenizer_load(co_tokenizer *out, const char *folder)
         return co_tokenizer_load_merges(out, path);
     if (tokenizer_has(path, folder, TOKENIZER_CHARACTERS)) {
         st = tokenizer_load_characters(&out->characters, path);
-    } else if (tokenizer_has(path, folder, TOKENIZER_ALL_BYTES)) {
+    } else if (tokenizer_has(path, folder, CO_TOKENIZER_BYTES_FILE)) {
         out->kind = CO_TOKENIZER_BYTES;
         st = tokenizer_check_bytes(path);
     } else {
         st = co_fail(CO_E_DATA,
                      "%s: no tokenizer: no " TOKENIZER_MERGES ", " TOKENIZER_CHARACTERS
-                     " or " TOKENIZER_ALL_BYTES,
+                     " or " CO_TOKENIZER_BYTES_FILE,
                      folder);
     }
     if (st != CO_OK)
@@ -135,7 +134,7 @@ static co_status tokenizer_save_bytes(const char *path)
 
 co_status co_tokenizer_save(const co_tokenizer *tokenizer, const char *folder)
 {
-    static const char *const names[] = {TOKENIZER_CHARACTERS, TOKENIZER_ALL_BYTES,
+    static const char *const names[] = {TOKENIZER_CHARACTERS, CO_TOKENIZER_BYTES_FILE,
                                         TOKENIZER_MERGES};
     char path[TOKENIZER_PATH];
 

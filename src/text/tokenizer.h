@@ -13,6 +13,8 @@
 #include "text/bpe.h"
 #include "text/characters.h"
 
+#define CO_TOKENIZER_BYTES_FILE "bytes.bin"
+
 typedef enum co_tokenizer_kind {
     CO_TOKENIZER_CHAR,
     CO_TOKENIZER_BYTES,

@@ -45,6 +45,9 @@ static void tokenize_makes_a_data_set(void **state)
         r = program_line(line);
         program_assert_success(r);
         assert_non_null(strstr(r->out, cases[i].info));
+        r = program_line("data info made");
+        program_assert_success(r);
+        assert_non_null(strstr(r->out, "files            1\n"));
         program_remove("made");
     }
 }
