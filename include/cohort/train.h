@@ -249,6 +249,7 @@ typedef struct co_eval_summary {
     double accuracy_top5; /* -1 with 5 classes or fewer */
     size_t n_metric;      /* of the config's `metrics` */
     co_metric_value metric[CO_MAX_METRICS];
+    uint64_t positions; /* of all samples, where each position has a label; else 0 */
 } co_eval_summary;
 
 #define CO_EVAL_MAX_CLASSES 4096

@@ -54,8 +54,11 @@ static void eval_print_json(const co_eval_summary *result, const co_confusion *c
     const int64_t n = confusion->count ? confusion->classes : 0;
     char loss[32], accuracy[32];
 
-    printf("{\"test_samples\": %" PRIu64 ", \"test_loss\": %s, \"test_accuracy\": %s",
-           result->count, eval_json_real(loss, sizeof(loss), result->loss),
+    printf("{\"test_samples\": %" PRIu64, result->count);
+    if (result->positions)
+        printf(", \"test_tokens\": %" PRIu64, result->positions);
+    printf(", \"test_loss\": %s, \"test_accuracy\": %s",
+           eval_json_real(loss, sizeof(loss), result->loss),
            eval_json_real(accuracy, sizeof(accuracy), result->accuracy));
     if (!(result->accuracy_top5 < 0))
         printf(", \"test_accuracy_top5\": %s",
@@ -78,6 +81,8 @@ static void eval_print(const co_eval_summary *result, const char *weights)
 
     printf("weights        %s\n", CO_SHOW(weights));
     printf("test samples   %s\n", co_format_count(count, sizeof(count), result->count));
+    if (result->positions)
+        printf("test tokens    %s\n", co_format_count(count, sizeof(count), result->positions));
     printf("loss           %s\n", co_format_real(real, sizeof(real), result->loss, 4));
     printf("accuracy       %s\n", co_format_real(real, sizeof(real), result->accuracy, 4));
     if (!(result->accuracy_top5 < 0))

@@ -15,7 +15,7 @@
 #include "train/measures.h"
 #include "train/run_internal.h"
 
-CO_SIZED_END(co_eval_summary, metric);
+CO_SIZED_END(co_eval_summary, positions);
 
 static co_status run_eval(co_comm *comm, co_job *job)
 {
@@ -36,7 +36,8 @@ static co_status run_eval(co_comm *comm, co_job *job)
         const co_result result = tested.all;
         const double n = result.count ? (double)result.count : (double)NAN;
 
-        out->count = result.count;
+        out->count = job->model->positions ? co_dataset_count(job->test) : result.count;
+        out->positions = job->model->positions ? result.count : 0;
         out->loss = result.loss_sum / n;
         out->accuracy = target == CO_TARGET_VALUES ? (double)NAN : (double)result.correct / n;
         out->accuracy_top5 = (double)result.correct5 / n;

@@ -111,6 +111,17 @@ static void language_bits_per_byte_follow_the_loss(void **state)
     json_decref(pairs);
 }
 
+/* A tenth of 40 times 48 characters, of which the first is not predicted, in windows of 8. */
+static void language_eval_counts_samples_and_tokens(void **state)
+{
+    json_t *eval = program_json("eval run --json");
+
+    (void)state;
+    assert_int_equal(json_integer_value(json_object_get(eval, "test_samples")), 24);
+    assert_int_equal(json_integer_value(json_object_get(eval, "test_tokens")), 191);
+    json_decref(eval);
+}
+
 /* The epochs, counted from 0, of the lowest test loss and of the highest test accuracy. */
 static void language_best_epochs(int *by_loss, int *by_accuracy, const char *metrics)
 {
@@ -230,6 +241,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(language_resumed_run_equals_whole),
         cmocka_unit_test(language_run_keeps_its_tokenizer),
         cmocka_unit_test(language_bits_per_byte_follow_the_loss),
+        cmocka_unit_test(language_eval_counts_samples_and_tokens),
         cmocka_unit_test(language_best_epoch_has_the_lowest_loss),
         cmocka_unit_test(language_generate_writes_text),
         cmocka_unit_test(language_generate_bad_requests_are_refused),

@@ -46,7 +46,7 @@ cut train.h co_model_options seed
 cut train.h co_distributed_options batch total_steps
 cut train.h co_train_options on_step_arg on_step
 cut train.h co_train_summary metric
-cut train.h co_eval_summary metric n_metric
+cut train.h co_eval_summary positions metric n_metric
 cut train.h co_bench_summary peak_device_memory_bytes model_flops_utilization model_flops_per_second
 cut data.h co_sampler_options dataset
 cut data.h co_loader_options queue
