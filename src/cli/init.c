@@ -27,7 +27,7 @@ typedef struct init_options {
 static const init_options init_defaults = {.output = NULL, .context = INIT_CONTEXT};
 
 static const cli_argument init_arguments[] = {
-    {"DATA", true, "a folder of pictures, MNIST's or CIFAR's files, a pack, a text file"},
+    {"DATA", true, "a folder of pictures or tokens, MNIST's or CIFAR's files, a pack, a text file"},
     {NULL, false, NULL},
 };
 
@@ -45,7 +45,7 @@ static const cli_option init_option_table[] = {
     {"size", 0, CLI_COUNT, offsetof(init_options, size), "SIDE", 8, 4096,
      "side that images are brought to; default: theirs, of files 64 at most"},
     {"context", 0, CLI_COUNT, offsetof(init_options, context), "N", 1, 1 << 20,
-     "text: characters of a sample; default: 64"},
+     "characters or tokens of a sample; default: 64"},
     {"yes", 'y', CLI_FLAG, offsetof(init_options, yes), NULL, 0, 0,
      "ask nothing, also on a terminal"},
     {"quiet", 'q', CLI_FLAG, offsetof(init_options, quiet), NULL, 0, 0, "no summary"},
@@ -170,8 +170,8 @@ static void init_write_data(FILE *out, const init_data *d)
             co_format_count(train, sizeof(train), d->train),
             co_format_count(test, sizeof(test), d->test));
     if (d->tokens) {
-        fprintf(out, " of %" PRId64 " characters each, %" PRId64 " different ones.\n",
-                d->sample.dim[0], d->classes);
+        fprintf(out, " of %" PRId64 " %s each, %" PRId64 " different ones.\n", d->sample.dim[0],
+                strcmp(d->format, "text") == 0 ? "characters" : "tokens", d->classes);
         return;
     }
     fprintf(out, " of %s, %" PRId64 " classes%s%s.\n",
@@ -291,8 +291,8 @@ static co_status init_run(const void *options, int n, const char *const *argumen
     init_plan plan;
 
     if (n == 0 && !ask)
-        return co_fail(CO_E_USAGE, "DATA is missing: a folder of pictures, MNIST's or CIFAR's "
-                                   "files, a pack or a text file");
+        return co_fail(CO_E_USAGE, "DATA is missing: a folder of pictures or tokens, MNIST's or "
+                                   "CIFAR's files, a pack or a text file");
     if (n == 0)
         CO_TRY(init_ask(data, "your data (a folder, or a file)", NULL));
     snprintf(output, sizeof(output), "%s", o->output ? o->output : "train.yaml");
@@ -317,8 +317,8 @@ const co_command co_command_init = {
         "classes, mean and standard deviation of its values, a network for samples of that size,\n"
         "batch, ranks and epochs. Known are a folder of pictures (train/CLASS/*.jpg and\n"
         "val/CLASS/*.jpg, or test), the files of MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100, a\n"
-        "file of `cohort data pack`, and text. On a terminal it asks for what no option says, "
-        "with\n"
+        "file of `cohort data pack`, text, and a folder of tokens (`cohort data tokenize`,\n"
+        "nanoGPT's train.bin and val.bin). On a terminal it asks for what no option says, with\n"
         "its own choice as the answer of an empty line. A file that is there is not overwritten.",
     .example = "  cohort init pictures\n"
                "  cohort init data/mnist -o mnist.yaml -n 2 --epochs 5\n"

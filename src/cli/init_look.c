@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/data_info.h"
 #include "core/fs.h"
 #include "core/mem.h"
 #include "core/sort.h"
@@ -38,6 +39,8 @@ static bool look_has_either(const char *folder, const char *name)
 
 static const char *look_folder(const char *path)
 {
+    if (cli_data_info_is_tokens(path) || (look_has(path, "train.bin") && look_has(path, "val.bin")))
+        return "tokens";
     if (look_has_either(path, "train-images-idx3-ubyte"))
         return "mnist";
     if (look_has_either(path, "data_batch_1.bin") || look_has(path, "data_batch_1"))
@@ -80,11 +83,12 @@ static co_status look_kind(const char **format, const char *path)
         CO_TRY(look_file(format, path));
     if (*format)
         return CO_OK;
-    return co_fail(CO_E_DATA,
-                   "%s: is none of: a folder of pictures (train/CLASS/*.jpg and val/CLASS/*.jpg), "
-                   "the files of MNIST or CIFAR, a file of `cohort data pack`, a text file; other "
-                   "data is in docs/data.md",
-                   path);
+    return co_fail(
+        CO_E_DATA,
+        "%s: is none of: a folder of pictures (train/CLASS/*.jpg and val/CLASS/*.jpg), "
+        "the files of MNIST or CIFAR, a file of `cohort data pack`, a text file, a folder "
+        "of `cohort data tokenize`; other data is in docs/data.md",
+        path);
 }
 
 /* ---- opening ---- */
@@ -280,7 +284,7 @@ co_status init_look(init_data *out, const char *path, int64_t size, int64_t cont
         snprintf(out->path, sizeof(out->path), "%s", path) >= (int)sizeof(out->path))
         return co_fail(CO_E_USAGE, "the path of the data is too long, or has a line break");
     snprintf(out->format, sizeof(out->format), "%s", format);
-    if (strcmp(format, "text") == 0)
+    if (strcmp(format, "text") == 0 || strcmp(format, "tokens") == 0)
         snprintf(out->extra, sizeof(out->extra), ", context: %" PRId64, context);
     else
         CO_TRY(look_size(out, size));

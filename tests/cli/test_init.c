@@ -93,6 +93,27 @@ static void init_text_is_known(void **state)
     assert_sound("text.yaml");
 }
 
+/* What `cohort data tokenize` writes, and nanoGPT's two files, one of which CIFAR-100 has, too. */
+static void init_folder_of_tokens_is_known(void **state)
+{
+    uint16_t bare[4096];
+
+    (void)state;
+    for (size_t i = 0; i < 4096; i++)
+        bare[i] = (uint16_t)(i % 7);
+    program_assert_success(program_line("data tokenize it's.txt tokenized --tokenizer bytes"));
+    program_assert_success(program_line("init tokenized -o tokenized.yaml --context 16"));
+    assert_contains("tokenized.yaml", "{name: tokens, path: 'tokenized', context: 16}");
+    assert_contains("tokenized.yaml", "of 16 tokens each");
+    assert_sound("tokenized.yaml");
+    assert_int_equal(mkdir("bare", 0700), 0);
+    program_write("bare/train.bin", bare, sizeof(bare));
+    program_write("bare/val.bin", bare, sizeof(bare));
+    program_assert_success(program_line("init bare -o bare.yaml"));
+    assert_contains("bare.yaml", "name: tokens");
+    assert_sound("bare.yaml");
+}
+
 static void init_write_picture(const char *path, int width, int height, int seed)
 {
     const picture p = {.width = width, .height = height, .channels = 3, .seed = (unsigned)seed};
@@ -219,6 +240,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(init_idx_files_train),
         cmocka_unit_test(init_normalisation_is_that_of_the_data),
         cmocka_unit_test(init_text_is_known),
+        cmocka_unit_test(init_folder_of_tokens_is_known),
         cmocka_unit_test(init_folder_of_pictures_is_known),
         cmocka_unit_test(init_cifar_folder_is_known),
         cmocka_unit_test(init_pack_is_known),
