@@ -24,8 +24,7 @@ typedef struct conv2d {
     /* Offsets in a thread's scratch, where padded planes of x, or in backward of dy, are at 0: in
        forward wino_room and the rows of a band, in backward padded x, dy of a block, wino_room. */
     size_t work, rows, x_pad, full, data_work;
-    lanes_sparse sparse;
-    bool is_sparse; /* false: the sparse path cannot be used */
+    sample_lanes_sparse sparse;
     /* With a fused max pooling: places of the maxima are in the workspace. */
     bool pooled;
     lanes_pool pool;
@@ -215,11 +214,10 @@ static co_status conv2d_plan_backward(co_call *call)
         self->data_work += conv2d_aligned(conv2d_block_bytes(&self->forward, self->forward.oh));
     cpu_need_scratch(call, self->data_form + (self->wino_data ? conv2d_form_bytes(&self->data) : 0),
                      self->data_work + (self->wino_data ? conv2d_work_bytes(&self->data) : 0));
-    sample_lanes_sparse_describe(&self->sparse, call, self->pooled ? &self->pool : NULL);
-    self->is_sparse = sample_lanes_sparse_plan(&self->sparse, call, self->mirrored);
     if (call->grad_in[0])
         sample_lanes_block(call->grad_in[0]);
-    return CO_OK;
+    return sample_lanes_sparse_plan(&self->sparse, call, self->pooled ? &self->pool : NULL,
+                                    self->mirrored);
 }
 
 /* A block with padding columns: x itself if there are none, else a copy in `room`. */
@@ -447,12 +445,17 @@ static co_status conv2d_backward(co_call *call, const co_run *run)
     const float *x = sample_lanes_is_blocked(call->in[0]) ? call->in[0]->data : call->workspace;
     char *scratch = call->scratch;
 
-    if (self->is_sparse && sample_lanes_sparse_pays(&self->sparse, call, &dy))
+    if (sample_lanes_sparse_pays(&self->sparse, call, &dy))
         sample_lanes_sparse_backward(&self->sparse, call, x, &dy, scratch + self->mirrored,
                                      self->threads, run);
     else
         conv2d_backward_full(call, x, &dy, run);
     return CO_OK;
+}
+
+static void conv2d_fini(co_call *call)
+{
+    sample_lanes_sparse_fini(&((conv2d *)call->self)->sparse);
 }
 
 const co_kernel co_cpu_lanes_conv2d = {
@@ -466,4 +469,5 @@ const co_kernel co_cpu_lanes_conv2d = {
     .plan_backward = conv2d_plan_backward,
     .forward = conv2d_forward,
     .backward = conv2d_backward,
+    .fini = conv2d_fini,
 };

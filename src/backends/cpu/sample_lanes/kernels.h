@@ -46,15 +46,24 @@ co_status sample_lanes_plan_backward_alike(co_call *call);
 const float *sample_lanes_grad_out(const co_call *call);
 
 /* --- sparse.c --- */
-/* `pool`: fused after the convolution, or NULL. */
-void sample_lanes_sparse_describe(lanes_sparse *out, const co_call *call, const lanes_pool *pool);
-/* Plan the sparse backward pass, in scratch from offset `at`; false: not possible for this call. */
-bool sample_lanes_sparse_plan(const lanes_sparse *sparse, co_call *call, size_t at);
-/* Whether the sparse path is faster than the dense one for this dy. */
-bool sample_lanes_sparse_pays(const lanes_sparse *sparse, const co_call *call,
+/* A backward pass from the nonzero elements of dy. */
+typedef struct sample_lanes_sparse {
+    bool usable; /* for this call */
+    lanes_sparse shape;
+    /* only for the gradient of the input: */
+    lanes_squares squares;
+    lanes_place *place; /* owned */
+} sample_lanes_sparse;
+
+/* Plan the pass, in scratch from offset `at`. `pool`: fused after the convolution, or NULL. */
+co_status sample_lanes_sparse_plan(sample_lanes_sparse *out, co_call *call, const lanes_pool *pool,
+                                   size_t at);
+void sample_lanes_sparse_fini(sample_lanes_sparse *self);
+/* Whether it can be used, and is faster than the dense one for this dy. */
+bool sample_lanes_sparse_pays(const sample_lanes_sparse *self, const co_call *call,
                               const sample_lanes_grad *dy);
 /* x, grad: in blocks. */
-void sample_lanes_sparse_backward(const lanes_sparse *sparse, co_call *call, const float *x,
+void sample_lanes_sparse_backward(const sample_lanes_sparse *self, co_call *call, const float *x,
                                   const sample_lanes_grad *grad, char *room, int threads,
                                   const co_run *run);
 

@@ -9,6 +9,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/sample_lanes/kernels.h"
+#include "core/mem.h"
 
 /* Bytes of split samples per pass of one channel's sums: part of L1. */
 #define SPARSE_PASS_BYTES 24576
@@ -24,14 +25,14 @@
 /* Offsets and total sizes in bytes: `shared` in scratch, with the sums of each slice; `own` in the
    scratch of each thread. */
 typedef struct sparse_layout {
-    size_t weight, place, sum, bias_sum, shared;
+    size_t weight, sum, bias_sum, shared;
     size_t x, dx, value, at, end, sorted, count, own;
 } sparse_layout;
 
 typedef struct sparse_room {
     float *x, *dx, *sum, *bias_sum;
     lanes_spots spots;
-    lanes_squares squares;
+    const lanes_squares *squares;
     lanes_sorting by;
 } sparse_room;
 
@@ -68,7 +69,7 @@ static void sparse_describe_pool(lanes_sparse *out, const lanes_pool *pool)
     out->stride_w *= pool->sw;
 }
 
-void sample_lanes_sparse_describe(lanes_sparse *out, const co_call *call, const lanes_pool *pool)
+static void sparse_describe(lanes_sparse *out, const co_call *call, const lanes_pool *pool)
 {
     const co_conv2d_attr *a = call->attr;
     const int64_t *in = call->in[0]->shape.dim, *dim = call->out[0]->shape.dim;
@@ -113,27 +114,22 @@ static int sparse_slices(const co_call *call)
     return blocks < SPARSE_SLICES ? (int)blocks : SPARSE_SLICES;
 }
 
-static lanes_squares sparse_squares(const lanes_sparse *s, const co_call *call)
-{
-    return lanes_describe_squares(s, ((const co_conv2d_attr *)call->attr)->k[1],
-                                  lanes_choose()->lanes);
-}
-
 /* What the input's gradient needs. */
-static void sparse_lay_out_data(sparse_layout *l, const lanes_sparse *s, const co_call *call)
+static void sparse_lay_out_data(sparse_layout *l, const sample_lanes_sparse *self)
 {
-    const lanes_squares q = sparse_squares(s, call);
-    const int64_t all = s->sample * (lanes_choose()->lanes - 1) + q.sample;
+    const lanes_sparse *s = &self->shape;
+    const lanes_squares *q = &self->squares;
+    const int64_t all = s->sample * (lanes_choose()->lanes - 1) + q->sample;
 
-    l->weight = sparse_take(&l->shared, q.ahead + s->o * q.channel, sizeof(float));
-    l->place = sparse_take(&l->shared, q.places, sizeof(lanes_place));
+    l->weight = sparse_take(&l->shared, q->ahead + s->o * q->channel, sizeof(float));
     l->dx = sparse_take(&l->own, all, sizeof(float));
-    l->sorted = sparse_take(&l->own, q.n * q.room, sizeof(lanes_sorted));
-    l->count = sparse_take(&l->own, q.n, sizeof(int32_t));
+    l->sorted = sparse_take(&l->own, q->n * q->room, sizeof(lanes_sorted));
+    l->count = sparse_take(&l->own, q->n, sizeof(int32_t));
 }
 
-static sparse_layout sparse_lay_out(const lanes_sparse *s, const co_call *call)
+static sparse_layout sparse_lay_out(const sample_lanes_sparse *self, const co_call *call)
 {
+    const lanes_sparse *s = &self->shape;
     const int64_t lanes = lanes_choose()->lanes, samples = s->sample * lanes;
     const int64_t taps = s->o * s->kh * s->part, slices = sparse_slices(call);
     sparse_layout l = {0};
@@ -145,12 +141,12 @@ static sparse_layout sparse_lay_out(const lanes_sparse *s, const co_call *call)
     l.at = sparse_take(&l.own, s->room * lanes, sizeof(int32_t));
     l.end = sparse_take(&l.own, s->o * lanes, sizeof(int32_t));
     if (call->grad_in[0])
-        sparse_lay_out_data(&l, s, call);
+        sparse_lay_out_data(&l, self);
     return l;
 }
 
 /* Thread `t`'s memory, with the sums of the first slice. */
-static sparse_room sparse_enter(const lanes_sparse *s, const co_call *call, char *scratch,
+static sparse_room sparse_enter(const sample_lanes_sparse *self, const co_call *call, char *scratch,
                                 const sparse_layout *l, int t)
 {
     char *own = cpu_own_scratch(call, t);
@@ -162,27 +158,52 @@ static sparse_room sparse_enter(const lanes_sparse *s, const co_call *call, char
                          .spots = {.value = (float *)(void *)(own + l->value),
                                    .at = (int32_t *)(void *)(own + l->at),
                                    .end = (int32_t *)(void *)(own + l->end)},
-                         .squares = sparse_squares(s, call),
-                         .by = {.place = (lanes_place *)(void *)(scratch + l->place),
+                         .squares = &self->squares,
+                         .by = {.place = self->place,
                                 .weight = (float *)(void *)(scratch + l->weight),
                                 .sorted = (lanes_sorted *)(void *)(own + l->sorted),
                                 .count = (int32_t *)(void *)(own + l->count)}};
 }
 
-bool sample_lanes_sparse_plan(const lanes_sparse *sparse, co_call *call, size_t at)
+/* Tables that depend on nothing but shapes. */
+static co_status sparse_plan_data(sample_lanes_sparse *out, const co_call *call)
 {
-    const co_conv2d_attr *a = call->attr;
-    const sparse_layout l = sparse_lay_out(sparse, call);
-
-    if (a->d[1] != 1 || a->d[0] != 1 || sparse->sample > INT32_MAX || sparse->spots > INT32_MAX)
-        return false;
-    cpu_need_scratch(call, at + l.shared, l.own);
-    return true;
+    out->squares = lanes_describe_squares(&out->shape, ((const co_conv2d_attr *)call->attr)->k[1],
+                                          lanes_choose()->lanes);
+    out->place = co_calloc((size_t)out->squares.places, sizeof(*out->place));
+    if (!out->place)
+        return CO_E_NOMEM;
+    lanes_find_places(out->place, &out->shape, &out->squares);
+    return CO_OK;
 }
 
-bool sample_lanes_sparse_pays(const lanes_sparse *sparse, const co_call *call,
+co_status sample_lanes_sparse_plan(sample_lanes_sparse *out, co_call *call, const lanes_pool *pool,
+                                   size_t at)
+{
+    const co_conv2d_attr *a = call->attr;
+    sparse_layout l;
+
+    sparse_describe(&out->shape, call, pool);
+    out->usable = a->d[0] == 1 && a->d[1] == 1 && out->shape.sample <= INT32_MAX &&
+                  out->shape.spots <= INT32_MAX;
+    if (!out->usable)
+        return CO_OK;
+    if (call->grad_in[0])
+        CO_TRY(sparse_plan_data(out, call));
+    l = sparse_lay_out(out, call);
+    cpu_need_scratch(call, at + l.shared, l.own);
+    return CO_OK;
+}
+
+void sample_lanes_sparse_fini(sample_lanes_sparse *self)
+{
+    co_free(self->place);
+}
+
+bool sample_lanes_sparse_pays(const sample_lanes_sparse *self, const co_call *call,
                               const sample_lanes_grad *dy)
 {
+    const lanes_sparse *sparse = &self->shape;
     const lanes_loops *lanes = lanes_choose();
     const co_conv2d_attr *a = call->attr;
     const int64_t block = sparse->spots * lanes->lanes;
@@ -191,6 +212,8 @@ bool sample_lanes_sparse_pays(const lanes_sparse *sparse, const co_call *call,
     const double cost = call->grad_in[0] ? SPARSE_COST_SUM + SPARSE_COST_DATA : SPARSE_COST_SUM;
     int64_t spots = 0, all = 0; /* number of spots, and of products of the dense path in vectors */
 
+    if (!self->usable)
+        return false;
     for (int64_t b = 0; b < sample_lanes_blocks(call->out[0]); b += SPARSE_LOOK_AT) {
         spots += lanes->count(dy->value + b * block, dy->place ? dy->place + b * block : NULL,
                               sparse->spots);
@@ -249,7 +272,7 @@ static void sparse_make_data(float *dx, const sparse_room *room, const lanes_spa
         const lanes_spots spots = sparse_spots(room, s, l);
 
         memset(room->dx + l * s->sample, 0, (size_t)s->sample * sizeof(float));
-        lanes->sparse_data(room->dx + l * s->sample, &spots, &room->by, s, &room->squares);
+        lanes->sparse_data(room->dx + l * s->sample, &spots, &room->by, s, room->squares);
     }
     lanes->join(dx, room->dx, s);
 }
@@ -311,30 +334,27 @@ static void sparse_join(const sparse_room *r, const lanes_sparse *s, const co_ca
                       run->accumulate);
 }
 
-void sample_lanes_sparse_backward(const lanes_sparse *sparse, co_call *call, const float *x,
+void sample_lanes_sparse_backward(const sample_lanes_sparse *self, co_call *call, const float *x,
                                   const sample_lanes_grad *grad, char *room, int threads,
                                   const co_run *run)
 {
-    const sparse_layout l = sparse_lay_out(sparse, call);
+    const lanes_sparse *sparse = &self->shape;
+    const sparse_layout l = sparse_lay_out(self, call);
 
-    if (call->grad_in[0]) {
-        const lanes_squares q = sparse_squares(sparse, call);
-
+    if (call->grad_in[0])
         lanes_spread_weight((float *)(void *)(room + l.weight), call->param[0].data, sparse,
-                            ((const co_conv2d_attr *)call->attr)->k[1], &q);
-        lanes_find_places((lanes_place *)(void *)(room + l.place), sparse, &q);
-    }
+                            ((const co_conv2d_attr *)call->attr)->k[1], &self->squares);
     CO_PARALLEL_FOR(threads)
     for (int t = 0; t < threads; t++) {
         const co_range slices = co_parallel_part(sparse_slices(call), t, threads);
-        const sparse_room r = sparse_enter(sparse, call, room, &l, t);
+        const sparse_room r = sparse_enter(self, call, room, &l, t);
 
         sparse_slices_of(&r, sparse, call, x, grad, &slices);
     }
     CO_PARALLEL_FOR(threads)
     for (int t = 0; t < threads; t++) {
         const co_range channels = co_parallel_part(sparse->o, t, threads);
-        const sparse_room r = sparse_enter(sparse, call, room, &l, t);
+        const sparse_room r = sparse_enter(self, call, room, &l, t);
 
         sparse_join(&r, sparse, call, &channels, run);
     }
