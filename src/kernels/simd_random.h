@@ -4,6 +4,10 @@
 #ifndef CO_KERNELS_SIMD_RANDOM_H
 #define CO_KERNELS_SIMD_RANDOM_H
 
+#ifdef __ARM_NEON
+#include <arm_neon.h>
+#endif
+
 #include "core/rng.h"
 #include "kernels/simd.h"
 
@@ -18,6 +22,8 @@ SIMD_INLINE simd_wide simd_multiply_low(simd_wide a, uint32_t factor)
     return (simd_wide)_mm512_mul_epu32((__m512i)a, _mm512_set1_epi64((int64_t)factor));
 #elif LANES == 8 && defined(__AVX2__)
     return (simd_wide)_mm256_mul_epu32((__m256i)a, _mm256_set1_epi64x((int64_t)factor));
+#elif LANES == 4 && defined(__ARM_NEON)
+    return (simd_wide)vmull_n_u32(vmovn_u64((uint64x2_t)a), factor);
 #else
     return (a & UINT32_MAX) * (uint64_t)factor;
 #endif
@@ -29,8 +35,32 @@ SIMD_INLINE void simd_multiply_words(uvec *high, uvec *low, uvec a, uint32_t fac
     const simd_wide even = simd_multiply_low((simd_wide)a, factor);
     const simd_wide odd = simd_multiply_low((simd_wide)a >> 32, factor);
 
+#if LANES == 8 && defined(__AVX2__)
+    *high = (uvec)_mm256_blend_epi32((__m256i)(even >> 32), (__m256i)odd, 0xaa);
+    *low = (uvec)_mm256_blend_epi32((__m256i)even, (__m256i)(odd << 32), 0xaa);
+#else
     *high = (uvec)(even >> 32 | (odd & ~(uint64_t)UINT32_MAX));
     *low = (uvec)((even & UINT32_MAX) | odd << 32);
+#endif
+}
+
+/* A block of counters in each lane, to its random words. */
+SIMD_INLINE void simd_philox(uvec c[4], uint64_t key)
+{
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+
+    for (int round = 0; round < CO_RNG_ROUNDS; round++) {
+        uvec high[2], low[2];
+
+        simd_multiply_words(&high[0], &low[0], c[0], (uint32_t)CO_RNG_FACTOR_0);
+        simd_multiply_words(&high[1], &low[1], c[2], (uint32_t)CO_RNG_FACTOR_1);
+        c[0] = high[1] ^ c[1] ^ k0;
+        c[1] = low[1];
+        c[2] = high[0] ^ c[3] ^ k1;
+        c[3] = low[0];
+        k0 += CO_RNG_WEYL_0;
+        k1 += CO_RNG_WEYL_1;
+    }
 }
 
 /* Lane l of two vectors that are put into each other: of their first half, or of their second. */
@@ -46,21 +76,8 @@ SIMD_INLINE void simd_random_words(uvec out[4], const co_rng *rng, uint32_t firs
     static const uint32_t lane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     uvec c[4] = {*(const loose_uvec *)lane + first, (uvec){0} + rng->item,
                  (uvec){0} + (uint32_t)rng->step, (uvec){0} + rng->stream};
-    const uint64_t key = co_rng_key(rng);
-    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
 
-    for (int round = 0; round < CO_RNG_ROUNDS; round++) {
-        uvec high[2], low[2];
-
-        simd_multiply_words(&high[0], &low[0], c[0], (uint32_t)CO_RNG_FACTOR_0);
-        simd_multiply_words(&high[1], &low[1], c[2], (uint32_t)CO_RNG_FACTOR_1);
-        c[0] = high[1] ^ c[1] ^ k0;
-        c[1] = low[1];
-        c[2] = high[0] ^ c[3] ^ k1;
-        c[3] = low[0];
-        k0 += CO_RNG_WEYL_0;
-        k1 += CO_RNG_WEYL_1;
-    }
+    simd_philox(c, co_rng_key(rng));
     {
         SIMD_ZIP_INTO(even_low, even_high, c[0], c[2]);
         SIMD_ZIP_INTO(odd_low, odd_high, c[1], c[3]);

@@ -13,7 +13,6 @@
 #define LANES_NAME        "AVX2"
 
 #include <immintrin.h>
-#include <stdint.h>
 
 static inline unsigned lanes_nonzero(__m256 v)
 {
@@ -60,19 +59,6 @@ static inline void lanes_squeeze(float *to, unsigned mask, __m256 v)
                      _mm_shuffle_epi8(_mm256_castsi256_si128((__m256i)v), first));
     _mm_storeu_si128((__m128i *)(void *)(to + __builtin_popcount(mask & 15)),
                      _mm_shuffle_epi8(_mm256_extracti128_si256((__m256i)v, 1), second));
-}
-
-#define LANES_MULTIPLIES
-
-/* Upper and lower halves of the products a * factor. */
-static inline void lanes_multiply(lanes_int *high, lanes_int *low, lanes_int a, uint32_t factor)
-{
-    const __m256i by = _mm256_set1_epi32((int)factor);
-    const __m256i even = _mm256_mul_epu32(a, by);
-    const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), by);
-
-    *high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
-    *low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
 }
 
 #include "kernels/sample_lanes/sample_lanes_impl.h"

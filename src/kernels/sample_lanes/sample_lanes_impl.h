@@ -15,7 +15,6 @@
  *   LANES_SQUEEZES there is lanes_squeeze(to, mask, v): stores the lanes whose bit is set, first,
  *                  and writes LANES floats at most; its value: pays from so many spots of LANES
  *                  vectors on
- *   LANES_MULTIPLIES there is lanes_multiply(high, low, a, factor), of 32 bits
  *   LANES_ROWS_TILES, LANES_ROWS_POINTS   of sample_lanes_winograd_rows.h, if not 1 tile and 8
  *
  * Independent of calls, tensors and plans.
@@ -27,8 +26,6 @@
 
 /* Bytes of dy per pass of correlate_weight: half of an L1 cache. */
 #define LANES_PASS_BYTES 24576
-
-typedef uint64_t wide __attribute__((vector_size(LANES * sizeof(uint32_t)), may_alias));
 
 SIMD_INLINE ivec lanes_widen(const uint8_t *from)
 {
