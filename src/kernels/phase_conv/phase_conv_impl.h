@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kernels/phase_conv/phase_conv_lines.h"
+#include "kernels/simd_tile.h"
 
 #ifndef PHASE_CONV_HALF
 typedef float phase_conv_cell;
@@ -218,31 +219,16 @@ SIMD_INLINE void phase_conv_product(float *m, const float *v, const float *u,
                                     const phase_conv_row *row, const int rows, const int columns)
 {
     const int64_t line = row->tiles * LANES, column = row->depth * LANES;
-    vec sum[PHASE_CONV_ROWS][2];
+    simd_tile_row sum[PHASE_CONV_ROWS];
 
-    SIMD_UNROLL(36)
-    for (int p = 0; p < rows; p++)
-        SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[p][q] = (vec){0};
+    simd_tile_clear(sum, rows, columns);
     for (int64_t left = row->depth; left > 0; left -= LANES, v += line) {
         const int64_t some = phase_conv_least(left, LANES);
 
-        for (int64_t i = 0; i < some; i++, u += LANES) {
-            vec weight[2];
-
-            SIMD_UNROLL(36) for (int q = 0; q < columns; q++) weight[q] = simd_load(u + q * column);
-            SIMD_UNROLL(36) for (int p = 0; p < rows; p++)
-            {
-                const vec each = simd_splat_at(v + p * LANES + i);
-
-                SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[p][q] += each * weight[q];
-            }
-        }
+        for (int64_t i = 0; i < some; i++, u += LANES)
+            simd_tile_add(sum, v + i, LANES, u, column, rows, columns);
     }
-    SIMD_UNROLL(36)
-    for (int p = 0; p < rows; p++)
-        SIMD_UNROLL(36)
-    for (int q = 0; q < columns; q++)
-        simd_store(m + q * line + p * LANES, sum[p][q]);
+    simd_tile_store(m, line, sum, rows, columns);
 }
 
 #define PHASE_CONV_CASE(n)                                                                         \
@@ -258,22 +244,7 @@ static void phase_conv_multiply_tiles(float *m, const float *v, const float *u,
                                       const phase_conv_row *row, int64_t tiles, int columns)
 {
     switch (tiles) {
-        PHASE_CONV_CASE(1)
-        PHASE_CONV_CASE(2)
-        PHASE_CONV_CASE(3)
-        PHASE_CONV_CASE(4)
-        PHASE_CONV_CASE(5)
-        PHASE_CONV_CASE(6)
-#if PHASE_CONV_ROWS > 6
-        PHASE_CONV_CASE(7)
-        PHASE_CONV_CASE(8)
-        PHASE_CONV_CASE(9)
-        PHASE_CONV_CASE(10)
-        PHASE_CONV_CASE(11)
-        PHASE_CONV_CASE(12)
-        PHASE_CONV_CASE(13)
-        PHASE_CONV_CASE(14)
-#endif
+        SIMD_TILE_EACH(PHASE_CONV_ROWS, PHASE_CONV_CASE)
     default:
         break;
     }
@@ -300,30 +271,13 @@ SIMD_INLINE void phase_conv_correlation(float *du, const float *v, const float *
                                         const int columns)
 {
     const int64_t line = row->tiles * LANES, column = row->depth * LANES;
-    vec sum[PHASE_CONV_STEP][2];
+    simd_tile_row sum[PHASE_CONV_STEP];
 
-    SIMD_UNROLL(36)
-    for (int i = 0; i < rows; i++)
-        SIMD_UNROLL(36)
-    for (int q = 0; q < columns; q++)
-        sum[i][q] = simd_load(du + q * column + i * LANES);
-    SIMD_UNROLL(2) for (int64_t t = 0; t < row->tiles; t++, v += LANES, m += LANES)
-    {
-        vec out[2];
-
-        SIMD_UNROLL(36) for (int q = 0; q < columns; q++) out[q] = simd_load(m + q * line);
-        SIMD_UNROLL(36) for (int i = 0; i < rows; i++)
-        {
-            const vec each = simd_splat_at(v + i);
-
-            SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[i][q] += each * out[q];
-        }
-    }
-    SIMD_UNROLL(36)
-    for (int i = 0; i < rows; i++)
-        SIMD_UNROLL(36)
-    for (int q = 0; q < columns; q++)
-        simd_store(du + q * column + i * LANES, sum[i][q]);
+    simd_tile_load(sum, du, column, rows, columns);
+    SIMD_UNROLL(2)
+    for (int64_t t = 0; t < row->tiles; t++, v += LANES, m += LANES)
+        simd_tile_add(sum, v, 1, m, line, rows, columns);
+    simd_tile_store(du, column, sum, rows, columns);
 }
 
 #define PHASE_CONV_STEPS(n)                                                                        \
@@ -338,16 +292,7 @@ static void phase_conv_correlate_inputs(float *du, const float *v, const float *
                                         const phase_conv_row *row, int64_t inputs, int columns)
 {
     switch (inputs) {
-        PHASE_CONV_STEPS(1)
-        PHASE_CONV_STEPS(2)
-        PHASE_CONV_STEPS(3)
-        PHASE_CONV_STEPS(4)
-#if PHASE_CONV_STEP > 4
-        PHASE_CONV_STEPS(5)
-        PHASE_CONV_STEPS(6)
-        PHASE_CONV_STEPS(7)
-        PHASE_CONV_STEPS(8)
-#endif
+        SIMD_TILE_EACH(PHASE_CONV_STEP, PHASE_CONV_STEPS)
     default:
         break;
     }

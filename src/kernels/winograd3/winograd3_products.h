@@ -2,6 +2,7 @@
  * winograd3_products.h - the matrix products of winograd3.h, for LANES lanes, in fp32.
  * Independent of calls, tensors and plans.
  */
+#include "kernels/simd_tile.h"
 #include "kernels/winograd3/winograd3_lines.h"
 
 /* Tiles of a product: with two vectors of outputs each they and a row of weights fit into the
@@ -20,36 +21,19 @@ SIMD_INLINE void winograd3_product(float *m, const float *v, int64_t line, const
                                    int64_t column, int64_t in_blocks, bool add, const int rows,
                                    const int columns)
 {
-    vec sum[WINOGRAD3_ROWS][2];
+    simd_tile_row sum[WINOGRAD3_ROWS];
 
-    SIMD_UNROLL(36)
-    for (int p = 0; p < rows; p++)
-        SIMD_UNROLL(36)
-    for (int q = 0; q < columns; q++)
-        sum[p][q] = add ? simd_load(m + q * line + p * LANES) : (vec){0};
+    if (add)
+        simd_tile_load(sum, m, line, rows, columns);
+    else
+        simd_tile_clear(sum, rows, columns);
     for (int64_t b = 0; b < in_blocks; b++, v += line, u += LANES * LANES) {
         SIMD_UNROLL(36) for (int p = 0; p < rows; p++) __builtin_prefetch(v + line + p * LANES);
-        SIMD_UNROLL(4) for (int i = 0; i < LANES; i++)
-        {
-            vec weight[2];
-
-            SIMD_UNROLL(36) for (int q = 0; q < columns; q++)
-            {
-                weight[q] = simd_load(u + q * column + i * LANES);
-            }
-            SIMD_UNROLL(36) for (int p = 0; p < rows; p++)
-            {
-                const vec each = simd_splat_at(v + p * LANES + i);
-
-                SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[p][q] += each * weight[q];
-            }
-        }
+        SIMD_UNROLL(4)
+        for (int i = 0; i < LANES; i++)
+            simd_tile_add(sum, v + i, LANES, u + i * LANES, column, rows, columns);
     }
-    SIMD_UNROLL(36)
-    for (int p = 0; p < rows; p++)
-        SIMD_UNROLL(36)
-    for (int q = 0; q < columns; q++)
-        simd_store(m + q * line + p * LANES, sum[p][q]);
+    simd_tile_store(m, line, sum, rows, columns);
 }
 
 #define WINOGRAD3_CASE(n)                                                                          \
@@ -66,22 +50,7 @@ static void winograd3_multiply_tile(float *m, const float *v, int64_t line, cons
                                     int columns)
 {
     switch (rows) {
-        WINOGRAD3_CASE(1)
-        WINOGRAD3_CASE(2)
-        WINOGRAD3_CASE(3)
-        WINOGRAD3_CASE(4)
-        WINOGRAD3_CASE(5)
-        WINOGRAD3_CASE(6)
-#if WINOGRAD3_ROWS > 6
-        WINOGRAD3_CASE(7)
-        WINOGRAD3_CASE(8)
-        WINOGRAD3_CASE(9)
-        WINOGRAD3_CASE(10)
-        WINOGRAD3_CASE(11)
-        WINOGRAD3_CASE(12)
-        WINOGRAD3_CASE(13)
-        WINOGRAD3_CASE(14)
-#endif
+        SIMD_TILE_EACH(WINOGRAD3_ROWS, WINOGRAD3_CASE)
     default:
         break;
     }
@@ -108,23 +77,12 @@ SIMD_INLINE void winograd3_correlation(float *du, int64_t column, const float *v
                                        int64_t tiles, bool add, const int rows, const int columns)
 {
     const int64_t line = tiles * LANES;
-    vec sum[LANES][2];
+    simd_tile_row sum[LANES];
 
-    SIMD_UNROLL(36)
-    for (int i = 0; i < rows; i++)
-        SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[i][q] = (vec){0};
-    SIMD_UNROLL(4) for (int64_t t = 0; t < tiles; t++, v += LANES, dy += LANES)
-    {
-        vec out[2];
-
-        SIMD_UNROLL(36) for (int q = 0; q < columns; q++) out[q] = simd_load(dy + q * line);
-        SIMD_UNROLL(36) for (int i = 0; i < rows; i++)
-        {
-            const vec each = simd_splat_at(v + i);
-
-            SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[i][q] += each * out[q];
-        }
-    }
+    simd_tile_clear(sum, rows, columns);
+    SIMD_UNROLL(4)
+    for (int64_t t = 0; t < tiles; t++, v += LANES, dy += LANES)
+        simd_tile_add(sum, v, 1, dy, line, rows, columns);
     SIMD_UNROLL(36) for (int i = 0; i < rows; i++) SIMD_UNROLL(36) for (int q = 0; q < columns; q++)
     {
         float *to = du + q * column + i * LANES;
