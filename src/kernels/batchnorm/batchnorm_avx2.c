@@ -3,9 +3,7 @@
 #define NORM_TABLE norm_loops_avx2
 
 #include "kernels/batchnorm/batchnorm.h"
-#include "kernels/simd.h"
-
-#include "kernels/batchnorm/batchnorm_float.h"
+#include "kernels/cell.h"
 
 static inline uint16_t norm_is_kept(vec v)
 {

@@ -3,9 +3,7 @@
 #define NORM_TABLE norm_loops_avx512
 
 #include "kernels/batchnorm/batchnorm.h"
-#include "kernels/simd.h"
-
-#include "kernels/batchnorm/batchnorm_float.h"
 #include "kernels/batchnorm/batchnorm_mask512.h"
+#include "kernels/cell.h"
 
 #include "kernels/batchnorm/batchnorm_impl.h"

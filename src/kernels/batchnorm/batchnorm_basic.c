@@ -6,9 +6,7 @@
 #define NORM_TABLE norm_loops_basic
 
 #include "kernels/batchnorm/batchnorm.h"
-#include "kernels/simd.h"
-
-#include "kernels/batchnorm/batchnorm_float.h"
+#include "kernels/cell.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>

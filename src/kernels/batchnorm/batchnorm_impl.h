@@ -6,13 +6,7 @@
  *   uint16_t norm_is_kept(vec v)           bit l: !(v[l] <= 0), so that a NaN stays one
  *   vec norm_keep(vec v, uint16_t bits)    v where the bit is set, else 0
  *
- * and how a vector lies in memory (batchnorm_float.h for floats):
- *
- *   cell                                   float, or the bits of a BF16
- *   vec norm_load(const cell *from)
- *   void norm_store(cell *to, vec value)
- *
- * Independent of calls, tensors and plans.
+ * Tensors are of floats or BF16, as cell.h was included. Independent of calls, tensors and plans.
  */
 /* Vectors that stay in a first-level cache while their mean is computed. Sums within it are floats,
    beyond it doubles. */
@@ -45,7 +39,7 @@ SIMD_INLINE norm_lanes norm_load_lanes(const float *from)
 
 SIMD_INLINE void norm_store_lanes(cell *to, const norm_lanes *from)
 {
-    NORM_EACH(h) norm_store(to + h * LANES, from->v[h]);
+    NORM_EACH(h) cell_store(to + h * LANES, from->v[h]);
 }
 
 /* Bits of the vector at element `at`. */
@@ -119,7 +113,7 @@ SIMD_INLINE void norm_fetch(const cell *x, const int vectors, const int write)
 
 SIMD_INLINE void norm_sum_vectors(norm_lanes *sum, const cell *x)
 {
-    NORM_EACH(h) sum->v[h] += norm_load(x + h * LANES);
+    NORM_EACH(h) sum->v[h] += cell_load(x + h * LANES);
 }
 
 static norm_lanes norm_chunk_mean(const cell *x, const norm_rows *rows)
@@ -160,7 +154,7 @@ SIMD_INLINE void norm_add_squares(norm_sum *sum, const cell *x, const norm_lanes
 {
     NORM_EACH(h)
     {
-        const vec d = norm_load(x + h * LANES) - mean->v[h];
+        const vec d = cell_load(x + h * LANES) - mean->v[h];
 
         sum->a[h] += d;
         sum->b[h] += d * d;
@@ -216,7 +210,7 @@ static void norm_measure(norm_part *out, const void *data, const norm_planes *pl
 SIMD_INLINE vec norm_end(vec v, uint8_t *mask, const cell *other, norm_tail tail, int64_t at)
 {
     if (tail == NORM_ADD || tail == NORM_ADD_RELU)
-        v += norm_load(other + at);
+        v += cell_load(other + at);
     if (tail == NORM_RELU || tail == NORM_ADD_RELU || tail == NORM_RELU_ADD) {
         const uint16_t bits = norm_is_kept(v);
 
@@ -225,7 +219,7 @@ SIMD_INLINE vec norm_end(vec v, uint8_t *mask, const cell *other, norm_tail tail
             norm_put_bits(mask, at, bits);
     }
     if (tail == NORM_RELU_ADD)
-        v += norm_load(other + at);
+        v += cell_load(other + at);
     return v;
 }
 
@@ -249,7 +243,7 @@ SIMD_INLINE void norm_apply_tail(cell *y, uint8_t *mask, const cell *x, const ce
             NORM_EACH(h)
             {
                 const int64_t at = first + h * LANES;
-                const vec v = (norm_load(x + at) - mean.v[h]) * scale.v[h] + shift.v[h];
+                const vec v = (cell_load(x + at) - mean.v[h]) * scale.v[h] + shift.v[h];
 
                 all.v[h] = norm_end(v, mask, other, tail, at);
             }
@@ -284,14 +278,14 @@ static void norm_apply(void *y, uint8_t *mask, const void *x, const void *other,
 /* d of the vector at element `at`; also stores the gradient of the sum. */
 SIMD_INLINE vec norm_take(const norm_back *back, bool sum, bool mask, bool mask_sum, int64_t at)
 {
-    vec d = norm_load((const cell *)back->dy + at);
+    vec d = cell_load((const cell *)back->dy + at);
 
     if (back->more)
-        d += norm_load((const cell *)back->more + at);
+        d += cell_load((const cell *)back->more + at);
     if (mask && mask_sum)
         d = norm_keep(d, norm_get_bits(back->mask, at));
     if (sum)
-        norm_store((cell *)back->sum + at, d);
+        cell_store((cell *)back->sum + at, d);
     if (mask && !mask_sum)
         d = norm_keep(d, norm_get_bits(back->mask, at));
     return d;
@@ -313,7 +307,7 @@ SIMD_INLINE void norm_add_products(norm_sum *to, const norm_back *back, const no
         const vec d = norm_take(back, sum, mask, mask_sum, at + h * LANES);
 
         to->a[h] += d;
-        to->b[h] += d * (norm_load((const cell *)back->x + at + h * LANES) - mean->v[h]);
+        to->b[h] += d * (cell_load((const cell *)back->x + at + h * LANES) - mean->v[h]);
     }
 }
 
@@ -385,7 +379,7 @@ SIMD_INLINE void norm_gradient_masked(cell *dx, const norm_back *back, const nor
             {
                 const int64_t at = first + h * LANES;
                 const vec d = norm_take(back, false, mask, false, at);
-                const vec z = norm_load((const cell *)back->x + at) - mean.v[h];
+                const vec z = cell_load((const cell *)back->x + at) - mean.v[h];
 
                 all.v[h] = d * scale.v[h] + (z * slope.v[h] + shift.v[h]);
             }

@@ -5,9 +5,7 @@
 #include <arm_neon.h>
 
 #include "kernels/batchnorm/batchnorm.h"
-#include "kernels/simd.h"
-
-#include "kernels/batchnorm/batchnorm_float.h"
+#include "kernels/cell.h"
 
 static inline uint16_t norm_is_kept(vec v)
 {

@@ -7,7 +7,7 @@
 #define DIRECT_CONV_DEPTH  8
 #define DIRECT_CONV_TABLE  direct_conv_loops_bf16
 #define DIRECT_CONV_NAME   "direct:bf16"
-#define DIRECT_CONV_HALF
+#define CELL_HALF
 #define DIRECT_CONV_WORDS  (LANES / 2)
 #define DIRECT_CONV_SPREAD direct_conv_spread_half
 #define DIRECT_CONV_HALVE  direct_conv_halve
@@ -19,17 +19,8 @@
 #include "kernels/direct_conv/direct_conv_half.h"
 #include "kernels/direct_conv/direct_conv_unpack.h"
 
-typedef uint16_t direct_conv_cell;
-typedef vec direct_conv_factor;
-
-#define direct_conv_take half16_load
-#define direct_conv_put  half16_store
-
-#define direct_conv_each half16_spread
-#define direct_conv_meet half16_dot
-
 /* The first n, at most LANES. */
-SIMD_INLINE half16 direct_conv_take_some(const direct_conv_cell *from, int64_t n)
+SIMD_INLINE half16 direct_conv_take_some(const uint16_t *from, int64_t n)
 {
     return n < LANES ? (half16)_mm256_maskz_loadu_epi16(simd_first(n), from) : half16_take(from);
 }
@@ -45,8 +36,8 @@ static void direct_conv_join(float *to, const void *first, const void *second,
         memset(to, 0, (size_t)(how->rows * how->columns) * sizeof(float));
     for (int64_t r = rows.begin; r < rows.end; r++) {
         const int64_t at = (how->top + r) * how->w + how->left + columns.begin;
-        const direct_conv_cell *a = (const direct_conv_cell *)first + at;
-        const direct_conv_cell *b = second ? (const direct_conv_cell *)second + at : NULL;
+        const uint16_t *a = (const uint16_t *)first + at;
+        const uint16_t *b = second ? (const uint16_t *)second + at : NULL;
         float *row = to + r * how->columns + columns.begin;
 
         for (int64_t c = 0; c < inside; c += LANES)
@@ -57,7 +48,7 @@ static void direct_conv_join(float *to, const void *first, const void *second,
 }
 
 /* A row of one channel to floats. */
-static void direct_conv_widen_row(float *to, const direct_conv_cell *from, int64_t n, int64_t step)
+static void direct_conv_widen_row(float *to, const uint16_t *from, int64_t n, int64_t step)
 {
     for (int64_t i = 0; i < n; i++) {
         const uint32_t bits = (uint32_t)from[i * step] << 16;
@@ -71,7 +62,7 @@ static void direct_conv_spread_half(float *to, const void *from, const direct_co
     const direct_conv_range rows = direct_conv_inside(how->top, how->step[0], how->h, how->rows);
     const direct_conv_range columns =
         direct_conv_inside(how->left, how->step[1], how->w, how->columns);
-    const direct_conv_cell *x = from;
+    const uint16_t *x = from;
 
     if (how->blocks) {
         direct_conv_spread_plane(to, from, how);

@@ -6,10 +6,12 @@
  *   DIRECT_CONV_PIXELS   of a product, times two vectors of results; even
  *   DIRECT_CONV_DEPTH    channels of a gradient, times two vectors; a divisor of LANES
  *
- * For tensors of BF16 that file defines DIRECT_CONV_HALF, too, and what differs: see
+ * For tensors of BF16 that file defines CELL_HALF, too, and what differs: see
  * direct_conv_bf16.c. Independent of calls, tensors and plans.
  */
-#ifndef DIRECT_CONV_HALF
+#include "kernels/cell.h"
+
+#ifndef CELL_HALF
 #define DIRECT_CONV_WORDS  LANES /* of a pixel of a block */
 #define DIRECT_CONV_SPREAD direct_conv_spread_plane
 #define DIRECT_CONV_HALVE  NULL
@@ -17,28 +19,6 @@
 #define DIRECT_CONV_JOIN   NULL
 #include "kernels/direct_conv/direct_conv_images.h"
 #include "kernels/direct_conv/direct_conv_unpack.h"
-
-typedef float direct_conv_cell, direct_conv_factor;
-
-SIMD_INLINE vec direct_conv_take(const direct_conv_cell *from)
-{
-    return simd_load(from);
-}
-
-SIMD_INLINE void direct_conv_put(direct_conv_cell *to, vec value)
-{
-    simd_store(to, value);
-}
-
-SIMD_INLINE float direct_conv_each(const float *x)
-{
-    return *x;
-}
-
-SIMD_INLINE vec direct_conv_meet(vec sum, float x, vec w)
-{
-    return sum + x * w;
-}
 
 static void direct_conv_turn(float *to, const float *from)
 {
@@ -71,8 +51,8 @@ SIMD_INLINE void direct_conv_fetch_next(const float *first, const direct_conv_ar
 
 /* `rows` of `pixels` results, at most DIRECT_CONV_PIXELS in all, or twice as many of one column;
    the last four are constants in each use. */
-SIMD_INLINE void direct_conv_tile(direct_conv_cell *y, const float *x, const float *w,
-                                  int64_t panel, const float *bias, const direct_conv_area *area,
+SIMD_INLINE void direct_conv_tile(cell *y, const float *x, const float *w, int64_t panel,
+                                  const float *bias, const direct_conv_area *area,
                                   const direct_conv_sum *sum, const int rows, const int pixels,
                                   const int columns, const bool blocks)
 {
@@ -101,22 +81,22 @@ SIMD_INLINE void direct_conv_tile(direct_conv_cell *y, const float *x, const flo
             SIMD_UNROLL(36) for (int q = 0; q < columns; q++) weight[q] = simd_load(w + q * panel);
             SIMD_UNROLL(36) for (int p = 0; p < rows * pixels; p++)
             {
-                const direct_conv_factor each =
-                    direct_conv_each(&from[p / pixels][p % pixels / 4][p % pixels % 4 * pixel + i]);
+                const cell_factor each =
+                    cell_each(&from[p / pixels][p % pixels / 4][p % pixels % 4 * pixel + i]);
 
                 SIMD_UNROLL(36)
                 for (int q = 0; q < columns; q++)
-                    acc[p][q] = direct_conv_meet(acc[p][q], each, weight[q]);
+                    acc[p][q] = cell_meet(acc[p][q], each, weight[q]);
             }
         }
     }
     SIMD_UNROLL(36) for (int p = 0; p < rows * pixels; p++)
     {
-        direct_conv_cell *to = y + p / pixels * area->y_row + p % pixels * area->y_pixel;
+        cell *to = y + p / pixels * area->y_row + p % pixels * area->y_pixel;
 
         SIMD_UNROLL(36)
         for (int q = 0; q < columns; q++)
-            direct_conv_put(to + q * area->y_block, acc[p][q]);
+            cell_store(to + q * area->y_block, acc[p][q]);
     }
 }
 
@@ -133,7 +113,7 @@ SIMD_INLINE void direct_conv_tile(direct_conv_cell *y, const float *x, const flo
         break;
 
 /* The tile's size is a constant in each branch. */
-static void direct_conv_one_row(direct_conv_cell *y, const float *x, const float *w, int64_t panel,
+static void direct_conv_one_row(cell *y, const float *x, const float *w, int64_t panel,
                                 const float *bias, int columns, int64_t pixels,
                                 const direct_conv_area *area, const direct_conv_sum *sum)
 {
@@ -161,7 +141,7 @@ static void direct_conv_one_row(direct_conv_cell *y, const float *x, const float
     }
 }
 
-static void direct_conv_two_rows(direct_conv_cell *y, const float *x, const float *w, int64_t panel,
+static void direct_conv_two_rows(cell *y, const float *x, const float *w, int64_t panel,
                                  const float *bias, int columns, const direct_conv_area *area,
                                  const direct_conv_sum *sum)
 {
@@ -188,7 +168,7 @@ static void direct_conv_multiply(void *to, const float *x, const float *w, int64
                                  const direct_conv_sum *sum)
 {
     const int64_t parts = (area->pixels + DIRECT_CONV_PIXELS - 1) / DIRECT_CONV_PIXELS;
-    direct_conv_cell *y = to;
+    cell *y = to;
     int64_t r = 0;
 
     for (; area->pixels <= DIRECT_CONV_PAIRS && r + 2 <= area->rows; r += 2)
@@ -218,12 +198,11 @@ SIMD_INLINE void direct_conv_correlate_row(vec (*acc)[2], const float *x, const 
             d[q] = simd_load(dy + q * walk->dy_block);
         SIMD_UNROLL(36) for (int i = 0; i < depth; i++)
         {
-            const direct_conv_factor each =
-                direct_conv_each(blocks || i == 0 ? &x[i] : &x[at[i] - at[0]]);
+            const cell_factor each = cell_each(blocks || i == 0 ? &x[i] : &x[at[i] - at[0]]);
 
             SIMD_UNROLL(36)
             for (int q = 0; q < columns; q++)
-                acc[i][q] = direct_conv_meet(acc[i][q], each, d[q]);
+                acc[i][q] = cell_meet(acc[i][q], each, d[q]);
         }
     }
 }
@@ -317,15 +296,15 @@ static void direct_conv_correlate(float *dw, int64_t panel, const float *x, cons
 
 static void direct_conv_add_up(float *sum, const void *from, int64_t pixels)
 {
-    const direct_conv_cell *dy = from;
+    const cell *dy = from;
     vec acc[4] = {simd_load_any(sum)};
     int64_t p = 0;
 
     for (; p + 4 <= pixels; p += 4)
         for (int k = 0; k < 4; k++)
-            acc[k] += direct_conv_take(dy + (p + k) * LANES);
+            acc[k] += cell_load(dy + (p + k) * LANES);
     for (; p < pixels; p++)
-        acc[0] += direct_conv_take(dy + p * LANES);
+        acc[0] += cell_load(dy + p * LANES);
     simd_store_any(sum, (acc[0] + acc[1]) + (acc[2] + acc[3]));
 }
 
@@ -334,7 +313,7 @@ const direct_conv_loops DIRECT_CONV_TABLE = {
     .lanes = LANES,
     .few = LANES - 1,
     .words = DIRECT_CONV_WORDS,
-    .cell = sizeof(direct_conv_cell),
+    .cell = sizeof(cell),
     .together = DIRECT_CONV_TOGETHER,
     .multiply = direct_conv_multiply,
     .correlate = direct_conv_correlate,

@@ -7,13 +7,6 @@
 #define PHASE_CONV_STEP  8
 #define PHASE_CONV_TABLE phase_conv_loops_bf16
 #define PHASE_CONV_NAME  "phases:bf16"
-#define PHASE_CONV_HALF
-
-#include "kernels/half16.h"
-
-typedef uint16_t phase_conv_cell;
-
-#define phase_conv_take half16_load
-#define phase_conv_put  half16_store
+#define CELL_HALF
 
 #include "kernels/phase_conv/phase_conv_impl.h"

@@ -84,7 +84,7 @@ static void phase_conv_filter_gradient(float *weight, const float *du,
 const phase_conv_loops PHASE_CONV_TABLE = {
     .name = PHASE_CONV_NAME,
     .lanes = LANES,
-    .cell = sizeof(phase_conv_cell),
+    .cell = sizeof(cell),
     .split = phase_conv_split,
     .input_transform = phase_conv_input_transform,
     .output_transform = phase_conv_output_transform,

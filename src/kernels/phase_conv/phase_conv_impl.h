@@ -6,27 +6,14 @@
  *   PHASE_CONV_ROWS    tiles of a product, times two vectors of results
  *   PHASE_CONV_STEP    inputs of a gradient, times two vectors
  *
- * For tensors of BF16 that file defines PHASE_CONV_HALF, too, and what differs. Sums are in floats.
+ * For tensors of BF16 that file defines CELL_HALF, too. Sums are in floats.
  * Independent of calls, tensors and plans.
  */
 #include <string.h>
 
+#include "kernels/cell.h"
 #include "kernels/phase_conv/phase_conv_lines.h"
 #include "kernels/simd_tile.h"
-
-#ifndef PHASE_CONV_HALF
-typedef float phase_conv_cell;
-
-SIMD_INLINE vec phase_conv_take(const phase_conv_cell *from)
-{
-    return simd_load(from);
-}
-
-SIMD_INLINE void phase_conv_put(phase_conv_cell *to, vec value)
-{
-    simd_store(to, value);
-}
-#endif
 
 SIMD_INLINE int64_t phase_conv_vectors(int64_t depth)
 {
@@ -122,9 +109,9 @@ static void phase_conv_input_transform(float *v, const float *phases, const phas
 /* --- results --- */
 
 /* The first `rows` and `pixels` of a tile; they are constants where it is whole. */
-SIMD_INLINE void phase_conv_output_tile(phase_conv_cell *y, const float *m,
-                                        const phase_conv_row *row, vec bias, const int64_t rows,
-                                        const int64_t pixels, const int r)
+SIMD_INLINE void phase_conv_output_tile(cell *y, const float *m, const phase_conv_row *row,
+                                        vec bias, const int64_t rows, const int64_t pixels,
+                                        const int r)
 {
     const int n = r + 3;
     vec half[PHASE_CONV_TILE * PHASE_CONV_MOST_POINTS];
@@ -143,11 +130,11 @@ SIMD_INLINE void phase_conv_output_tile(phase_conv_cell *y, const float *m,
 
         phase_conv_a(out, 1, half + u * n, 1, r);
         PHASE_CONV_UNROLL for (int i = 0; i < PHASE_CONV_TILE; i++) if (i < pixels)
-            phase_conv_put(y + u * row->y_row + i * row->y_pixel, out[i] + bias);
+            cell_store(y + u * row->y_row + i * row->y_pixel, out[i] + bias);
     }
 }
 
-SIMD_INLINE void phase_conv_output_tiles(phase_conv_cell *y, const float *m, vec bias,
+SIMD_INLINE void phase_conv_output_tiles(cell *y, const float *m, vec bias,
                                          const phase_conv_row *row, const int r)
 {
     for (int64_t j = 0; j < row->columns; j++, y += PHASE_CONV_TILE * row->y_pixel, m += LANES) {
@@ -168,9 +155,8 @@ static void phase_conv_output_transform(void *y, const float *m, const float *bi
     PHASE_CONV_FOR_TAPS(row->taps, phase_conv_output_tiles(y, m, add, row, r));
 }
 
-SIMD_INLINE void phase_conv_gradient_tile(float *m, const phase_conv_cell *dy,
-                                          const phase_conv_row *row, const int64_t rows,
-                                          const int64_t pixels, const int r)
+SIMD_INLINE void phase_conv_gradient_tile(float *m, const cell *dy, const phase_conv_row *row,
+                                          const int64_t rows, const int64_t pixels, const int r)
 {
     const int n = r + 3;
     vec half[PHASE_CONV_TILE * PHASE_CONV_MOST_POINTS];
@@ -180,8 +166,7 @@ SIMD_INLINE void phase_conv_gradient_tile(float *m, const phase_conv_cell *dy,
         vec in[PHASE_CONV_TILE];
 
         PHASE_CONV_UNROLL for (int i = 0; i < PHASE_CONV_TILE; i++) in[i] =
-            u < rows && i < pixels ? phase_conv_take(dy + u * row->y_row + i * row->y_pixel)
-                                   : (vec){0};
+            u < rows && i < pixels ? cell_load(dy + u * row->y_row + i * row->y_pixel) : (vec){0};
         phase_conv_a_back(half + u * n, 1, in, 1, r);
     }
     PHASE_CONV_UNROLL for (int i = 0; i < n; i++)
@@ -194,8 +179,8 @@ SIMD_INLINE void phase_conv_gradient_tile(float *m, const phase_conv_cell *dy,
     }
 }
 
-SIMD_INLINE void phase_conv_gradient_tiles(float *m, const phase_conv_cell *dy,
-                                           const phase_conv_row *row, const int r)
+SIMD_INLINE void phase_conv_gradient_tiles(float *m, const cell *dy, const phase_conv_row *row,
+                                           const int r)
 {
     for (int64_t j = 0; j < row->columns; j++, dy += PHASE_CONV_TILE * row->y_pixel, m += LANES) {
         const int64_t pixels = row->pixels - j * PHASE_CONV_TILE;

@@ -2,4 +2,4 @@
 #define LANES      8
 #define POOL_TABLE pool_loops_avx2
 
-#include "kernels/pool/pool_floats.h"
+#include "kernels/pool/pool_impl.h"

@@ -2,4 +2,4 @@
 #define LANES      16
 #define POOL_TABLE pool_loops_avx512
 
-#include "kernels/pool/pool_floats.h"
+#include "kernels/pool/pool_impl.h"

@@ -3,5 +3,6 @@
 #define LANES      16
 #define POOL_WIDE  2
 #define POOL_TABLE pool_loops_bf16_wide
+#define CELL_HALF
 
-#include "kernels/pool/pool_halves.h"
+#include "kernels/pool/pool_impl.h"

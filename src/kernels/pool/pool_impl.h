@@ -1,13 +1,13 @@
 /*
  * pool_impl.h - the loops of pool.h for LANES lanes. Included once for each instruction set and
- * type of numbers, by a file that defines LANES, POOL_TABLE, pool_cell and how such are loaded and
- * stored; and POOL_WIDE where blocks have several vectors.
+ * type of numbers, by a file that defines LANES and POOL_TABLE; POOL_WIDE where blocks have several
+ * vectors; and CELL_HALF for tensors of BF16.
  *
  * Gradients are gathered where windows overlap: each pixel of the image asks those that hold it, so
  * none is written twice.
  */
+#include "kernels/cell.h"
 #include "kernels/pool/pool.h"
-#include "kernels/simd.h"
 
 #define POOL_TOGETHER 4 /* windows */
 #ifndef POOL_WIDE
@@ -62,23 +62,22 @@ SIMD_INLINE float pool_share(const pool_shape *s, int64_t u, int64_t v)
 
 /* `rows` by `columns` pixels of n neighbouring windows, from x on, which is at place `first`. One
    window's maximum waits for a comparison at each pixel: several keep the processor busy. */
-SIMD_INLINE void pool_max_pixels(pool_cell *y, uint8_t *place, const pool_cell *x,
-                                 const pool_shape *s, int32_t first, int64_t rows, int64_t columns,
-                                 const int n)
+SIMD_INLINE void pool_max_pixels(cell *y, uint8_t *place, const cell *x, const pool_shape *s,
+                                 int32_t first, int64_t rows, int64_t columns, const int n)
 {
     vec best[POOL_TOGETHER];
     ivec where[POOL_TOGETHER];
 
     SIMD_UNROLL(4) for (int k = 0; k < n; k++)
     {
-        best[k] = pool_take(x + k * s->stride[1] * POOL_PIXEL);
+        best[k] = cell_load(x + k * s->stride[1] * POOL_PIXEL);
         where[k] = (ivec){0} + first;
     }
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
             SIMD_UNROLL(4)
     for (int k = 0; k < n; k++) {
-        const vec each = pool_take(x + (i * s->in[1] + j + k * s->stride[1]) * POOL_PIXEL);
+        const vec each = cell_load(x + (i * s->in[1] + j + k * s->stride[1]) * POOL_PIXEL);
         const simd_mask more = simd_greater_or_nan(each, best[k]);
 
         best[k] = (vec)simd_pick(more, (ivec)each, (ivec)best[k]);
@@ -86,7 +85,7 @@ SIMD_INLINE void pool_max_pixels(pool_cell *y, uint8_t *place, const pool_cell *
     }
     SIMD_UNROLL(4) for (int k = 0; k < n; k++)
     {
-        pool_put(y + k * POOL_PIXEL, best[k]);
+        cell_store(y + k * POOL_PIXEL, best[k]);
         if (place)
             *(pool_bytes *)(place + k * POOL_PIXEL) = __builtin_convertvector(where[k], pool_bytes);
     }
@@ -98,12 +97,12 @@ SIMD_INLINE bool pool_is_whole(const pool_span *span, int64_t kernel)
 }
 
 /* Window v and those after it, if they are together; returns how many. */
-SIMD_INLINE int pool_max_windows(pool_cell *y, uint8_t *place, const pool_cell *x,
-                                 const pool_shape *s, int64_t u, int64_t v)
+SIMD_INLINE int pool_max_windows(cell *y, uint8_t *place, const cell *x, const pool_shape *s,
+                                 int64_t u, int64_t v)
 {
     const pool_span rows = pool_find_pixels(s, 0, u), columns = pool_find_pixels(s, 1, v);
     const pool_span last = pool_find_pixels(s, 1, v + POOL_TOGETHER - 1);
-    const pool_cell *from = x + (rows.begin * s->in[1] + columns.begin) * POOL_PIXEL;
+    const cell *from = x + (rows.begin * s->in[1] + columns.begin) * POOL_PIXEL;
 
     if (v + POOL_TOGETHER <= s->out[1] && pool_is_whole(&rows, s->kernel[0]) &&
         pool_is_whole(&columns, s->kernel[1]) && pool_is_whole(&last, s->kernel[1])) {
@@ -117,8 +116,8 @@ SIMD_INLINE int pool_max_windows(pool_cell *y, uint8_t *place, const pool_cell *
 
 SIMD_INLINE void pool_max_of(void *to, uint8_t *place, const void *from, const pool_shape *s)
 {
-    const pool_cell *x = from;
-    pool_cell *y = to;
+    const cell *x = from;
+    cell *y = to;
 
     for (int64_t u = 0; u < s->out[0]; u++)
         for (int64_t v = 0, n = 0; v < s->out[1]; v += n) {
@@ -129,7 +128,7 @@ SIMD_INLINE void pool_max_of(void *to, uint8_t *place, const void *from, const p
         }
 }
 
-SIMD_INLINE vec pool_gather_max(const pool_cell *dy, const uint8_t *place, const pool_shape *s,
+SIMD_INLINE vec pool_gather_max(const cell *dy, const uint8_t *place, const pool_shape *s,
                                 const pool_span *us, const pool_span *vs, int64_t r, int64_t q)
 {
     vec sum = {0};
@@ -140,7 +139,7 @@ SIMD_INLINE vec pool_gather_max(const pool_cell *dy, const uint8_t *place, const
             const ivec where = __builtin_convertvector(*(const pool_bytes *)(place + at), ivec);
             const ivec here = (ivec){0} + pool_place(s, u, v, r, q);
 
-            sum += (vec)simd_pick(simd_equal(where, here), (ivec)pool_take(dy + at), (ivec){0});
+            sum += (vec)simd_pick(simd_equal(where, here), (ivec)cell_load(dy + at), (ivec){0});
         }
     return sum;
 }
@@ -148,7 +147,7 @@ SIMD_INLINE vec pool_gather_max(const pool_cell *dy, const uint8_t *place, const
 SIMD_INLINE void pool_max_gradient_of(void *to, const void *dy, const uint8_t *place,
                                       const pool_shape *s)
 {
-    pool_cell *dx = to;
+    cell *dx = to;
 
     for (int64_t r = 0; r < s->in[0]; r++) {
         const pool_span us = pool_find_windows(s, 0, r);
@@ -157,24 +156,23 @@ SIMD_INLINE void pool_max_gradient_of(void *to, const void *dy, const uint8_t *p
             const pool_span vs = pool_find_windows(s, 1, q);
 
             POOL_EACH(h)
-            pool_put(dx + h,
-                     pool_gather_max((const pool_cell *)dy + h, place + h, s, &us, &vs, r, q));
+            cell_store(dx + h, pool_gather_max((const cell *)dy + h, place + h, s, &us, &vs, r, q));
         }
     }
 }
 
-SIMD_INLINE void pool_put_window(pool_cell *dx, const pool_cell *dy, const uint8_t *place,
+SIMD_INLINE void pool_put_window(cell *dx, const cell *dy, const uint8_t *place,
                                  const pool_shape *s)
 {
     const ivec where = __builtin_convertvector(*(const pool_bytes *)place, ivec);
-    const ivec d = (ivec)pool_take(dy);
+    const ivec d = (ivec)cell_load(dy);
 
     for (int64_t i = 0; i < s->kernel[0]; i++)
         for (int64_t j = 0; j < s->kernel[1]; j++) {
             const ivec here = (ivec){0} + (int32_t)(i * s->kernel[1] + j);
 
-            pool_put(dx + (i * s->in[1] + j) * POOL_PIXEL,
-                     (vec)simd_pick(simd_equal(where, here), d, (ivec){0}));
+            cell_store(dx + (i * s->in[1] + j) * POOL_PIXEL,
+                       (vec)simd_pick(simd_equal(where, here), d, (ivec){0}));
         }
 }
 
@@ -186,11 +184,10 @@ SIMD_INLINE void pool_max_gradient_apart(void *to, const void *dy, const uint8_t
         for (int64_t v = 0; v < s->out[1]; v++) {
             const int64_t at = (u * s->out[1] + v) * POOL_PIXEL;
 
-            pool_cell *dx =
-                (pool_cell *)to + (u * s->kernel[0] * s->in[1] + v * s->kernel[1]) * POOL_PIXEL;
+            cell *dx = (cell *)to + (u * s->kernel[0] * s->in[1] + v * s->kernel[1]) * POOL_PIXEL;
 
             POOL_EACH(h)
-            pool_put_window(dx + h, (const pool_cell *)dy + at + h, place + at + h, s);
+            pool_put_window(dx + h, (const cell *)dy + at + h, place + at + h, s);
         }
 }
 
@@ -207,7 +204,7 @@ SIMD_INLINE bool pool_is_apart(const pool_shape *s)
 
 /* A line of windows: what it gives to a line of pixels. */
 typedef struct pool_line {
-    const pool_cell *dy;
+    const cell *dy;
     const uint8_t *place;
     int32_t first; /* place of the line's first pixel in its window */
 } pool_line;
@@ -224,7 +221,7 @@ SIMD_INLINE pool_window pool_read(const pool_line *line, int64_t v, int64_t n)
     return (pool_window){
         __builtin_convertvector(*(const pool_bytes *)(line->place + v * POOL_PIXEL), ivec) -
             line->first,
-        (ivec)pool_take(line->dy + v * POOL_PIXEL)};
+        (ivec)cell_load(line->dy + v * POOL_PIXEL)};
 }
 
 SIMD_INLINE vec pool_give(const pool_window *window, int32_t place)
@@ -233,7 +230,7 @@ SIMD_INLINE vec pool_give(const pool_window *window, int32_t place)
 }
 
 /* One line of dx from n lines of windows; n is a constant in each use. */
-SIMD_INLINE void pool_max_gradient_line(pool_cell *dx, const pool_line *line, const int n,
+SIMD_INLINE void pool_max_gradient_line(cell *dx, const pool_line *line, const int n,
                                         const pool_shape *s)
 {
     const int64_t first = s->padding[1] / 2;
@@ -253,16 +250,16 @@ SIMD_INLINE void pool_max_gradient_line(pool_cell *dx, const pool_line *line, co
             last[k] = next;
         }
         if (q >= 0)
-            pool_put(dx + q * POOL_PIXEL, even);
+            cell_store(dx + q * POOL_PIXEL, even);
         if (q + 1 < s->in[1])
-            pool_put(dx + (q + 1) * POOL_PIXEL, odd);
+            cell_store(dx + (q + 1) * POOL_PIXEL, odd);
     }
 }
 
 static void pool_max_gradient_three(void *to, const void *dy, const uint8_t *place,
                                     const pool_shape *s)
 {
-    pool_cell *dx = to;
+    cell *dx = to;
 
     for (int64_t r = 0; r < s->in[0]; r++, dx += s->in[1] * POOL_PIXEL) {
         const int64_t t = r + s->padding[0];
@@ -274,7 +271,7 @@ static void pool_max_gradient_three(void *to, const void *dy, const uint8_t *pla
 
             if (u < s->out[0])
                 line[n++] =
-                    (pool_line){(const pool_cell *)dy + at, place + at, (int32_t)(3 * (t - 2 * u))};
+                    (pool_line){(const cell *)dy + at, place + at, (int32_t)(3 * (t - 2 * u))};
         }
         POOL_EACH(h)
         {
@@ -336,20 +333,20 @@ static void pool_max_gradient(void *dx, const void *dy, const uint8_t *place, co
         pool_max_gradient_of(dx, dy, place, s);
 }
 
-SIMD_INLINE vec pool_gather_pixels(const pool_cell *x, const pool_shape *s, const pool_span *rows,
+SIMD_INLINE vec pool_gather_pixels(const cell *x, const pool_shape *s, const pool_span *rows,
                                    const pool_span *columns)
 {
     vec sum = {0};
 
     for (int64_t r = rows->begin; r < rows->end; r++)
         for (int64_t q = columns->begin; q < columns->end; q++)
-            sum += pool_take(x + (r * s->in[1] + q) * POOL_PIXEL);
+            sum += cell_load(x + (r * s->in[1] + q) * POOL_PIXEL);
     return sum;
 }
 
 static void pool_mean(void *to, const void *from, const pool_shape *s)
 {
-    pool_cell *y = to;
+    cell *y = to;
 
     for (int64_t e = 0; e < s->out[0] * s->out[1]; e++, y += POOL_PIXEL) {
         const int64_t u = e / s->out[1], v = e % s->out[1];
@@ -357,25 +354,24 @@ static void pool_mean(void *to, const void *from, const pool_shape *s)
         const float share = pool_share(s, u, v);
 
         POOL_EACH(h)
-        pool_put(y + h,
-                 pool_gather_pixels((const pool_cell *)from + h, s, &rows, &columns) * share);
+        cell_store(y + h, pool_gather_pixels((const cell *)from + h, s, &rows, &columns) * share);
     }
 }
 
-SIMD_INLINE vec pool_gather_mean(const pool_cell *dy, const pool_shape *s, const pool_span *us,
+SIMD_INLINE vec pool_gather_mean(const cell *dy, const pool_shape *s, const pool_span *us,
                                  const pool_span *vs)
 {
     vec sum = {0};
 
     for (int64_t u = us->begin; u < us->end; u++)
         for (int64_t v = vs->begin; v < vs->end; v++)
-            sum += pool_take(dy + (u * s->out[1] + v) * POOL_PIXEL) * pool_share(s, u, v);
+            sum += cell_load(dy + (u * s->out[1] + v) * POOL_PIXEL) * pool_share(s, u, v);
     return sum;
 }
 
 static void pool_mean_gradient(void *to, const void *dy, const pool_shape *s)
 {
-    pool_cell *dx = to;
+    cell *dx = to;
 
     for (int64_t r = 0; r < s->in[0]; r++) {
         const pool_span us = pool_find_windows(s, 0, r);
@@ -384,14 +380,14 @@ static void pool_mean_gradient(void *to, const void *dy, const pool_shape *s)
             const pool_span vs = pool_find_windows(s, 1, q);
 
             POOL_EACH(h)
-            pool_put(dx + h, pool_gather_mean((const pool_cell *)dy + h, s, &us, &vs));
+            cell_store(dx + h, pool_gather_mean((const cell *)dy + h, s, &us, &vs));
         }
     }
 }
 
 const pool_loops POOL_TABLE = {
     .lanes = POOL_PIXEL,
-    .cell = sizeof(pool_cell),
+    .cell = sizeof(cell),
     .max = pool_max,
     .max_gradient = pool_max_gradient,
     .mean = pool_mean,

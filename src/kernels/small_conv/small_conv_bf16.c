@@ -8,7 +8,7 @@
 #define SMALL_CONV_DEPTH 8
 #define SMALL_CONV_TABLE small_conv_loops_bf16
 #define SMALL_CONV_NAME  "taps:bf16"
-#define SMALL_CONV_HALF
+#define CELL_HALF
 #define SMALL_CONV_WORDS (LANES / 2)
 #define SMALL_CONV_JOIN  small_conv_join
 #define SMALL_CONV_HALVE small_conv_halve
@@ -16,17 +16,9 @@
 #include "kernels/half16.h"
 #include "kernels/small_conv/small_conv.h"
 
-typedef uint16_t small_conv_cell;
-typedef vec small_conv_factor;
-
-#define small_conv_take half16_load
-#define small_conv_put  half16_store
-#define small_conv_each half16_spread
-#define small_conv_meet half16_dot
-
 static void small_conv_join(float *to, const void *first, const void *second, int64_t n)
 {
-    const small_conv_cell *a = first, *b = second;
+    const uint16_t *a = first, *b = second;
 
     for (int64_t i = 0; i < n; i += LANES)
         simd_store(to + i, half16_join(half16_take(a + i), b ? half16_take(b + i) : (half16){0}));

@@ -6,41 +6,19 @@
  *   SMALL_CONV_ROWS    samples of a product, times two vectors of results
  *   SMALL_CONV_DEPTH   channels of a gradient, times two vectors; a divisor of LANES
  *
- * For tensors of BF16 that file defines SMALL_CONV_HALF, too, and what differs: see
+ * For tensors of BF16 that file defines CELL_HALF, too, and what differs: see
  * small_conv_bf16.c. Results are sums of products in an order that depends on nothing but the
  * shapes. Independent of calls, tensors and plans.
  */
 #include <string.h>
 
-#include "kernels/simd.h"
+#include "kernels/cell.h"
 #include "kernels/small_conv/small_conv.h"
 
-#ifndef SMALL_CONV_HALF
+#ifndef CELL_HALF
 #define SMALL_CONV_WORDS LANES /* of a pixel of a block */
 #define SMALL_CONV_JOIN  NULL
 #define SMALL_CONV_HALVE NULL
-
-typedef float small_conv_cell, small_conv_factor;
-
-SIMD_INLINE vec small_conv_take(const small_conv_cell *from)
-{
-    return simd_load(from);
-}
-
-SIMD_INLINE void small_conv_put(small_conv_cell *to, vec value)
-{
-    simd_store(to, value);
-}
-
-SIMD_INLINE float small_conv_each(const float *x)
-{
-    return *x;
-}
-
-SIMD_INLINE vec small_conv_meet(vec sum, float x, vec w)
-{
-    return sum + x * w;
-}
 #endif
 
 #define SMALL_CONV_AHEAD 64 /* floats of a row to prefetch ahead */
@@ -48,14 +26,14 @@ SIMD_INLINE vec small_conv_meet(vec sum, float x, vec w)
 /* The products of the word at x with w; `vecs` is a constant in each use. */
 SIMD_INLINE void small_conv_add(vec *sum, const float *x, const vec *w, int vecs)
 {
-    const small_conv_factor each = small_conv_each(x);
+    const cell_factor each = cell_each(x);
 
     for (int v = 0; v < vecs; v++)
-        sum[v] = small_conv_meet(sum[v], each, w[v]);
+        sum[v] = cell_meet(sum[v], each, w[v]);
 }
 
 /* `rows` samples of `vecs` blocks; both are constants in each use. */
-SIMD_INLINE void small_conv_tile(small_conv_cell *y, const small_conv_image *ys, const float *x,
+SIMD_INLINE void small_conv_tile(cell *y, const small_conv_image *ys, const float *x,
                                  const small_conv_image *xs, const float *w, int64_t panel,
                                  const float *bias, const small_conv_sum *sum, int rows, int vecs)
 {
@@ -79,11 +57,11 @@ SIMD_INLINE void small_conv_tile(small_conv_cell *y, const small_conv_image *ys,
     }
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vecs; v++)
-            small_conv_put(y + r * ys->sample + v * ys->block, acc[r][v]);
+            cell_store(y + r * ys->sample + v * ys->block, acc[r][v]);
 }
 
 /* `vecs` is a constant in each use. */
-SIMD_INLINE void small_conv_rows(small_conv_cell *y, const small_conv_image *ys, const float *x,
+SIMD_INLINE void small_conv_rows(cell *y, const small_conv_image *ys, const float *x,
                                  const small_conv_image *xs, const float *w, int64_t panel,
                                  const float *bias, const small_conv_sum *sum, int vecs)
 {
@@ -149,7 +127,7 @@ static void small_conv_gradient(float *dw, int64_t panel, const float *x,
 static void small_conv_add_up(float *sum, const void *from, const small_conv_image *dys,
                               int64_t pixels, int64_t samples, bool add)
 {
-    const small_conv_cell *dy = from;
+    const cell *dy = from;
     vec acc[4] = {{0}}, all;
 
     for (int64_t n = 0; n < samples; n++, dy += dys->sample) {
@@ -157,9 +135,9 @@ static void small_conv_add_up(float *sum, const void *from, const small_conv_ima
 
         for (; p + 4 <= pixels; p += 4)
             for (int k = 0; k < 4; k++)
-                acc[k] += small_conv_take(dy + (p + k) * LANES);
+                acc[k] += cell_load(dy + (p + k) * LANES);
         for (; p < pixels; p++)
-            acc[n % 4] += small_conv_take(dy + p * LANES);
+            acc[n % 4] += cell_load(dy + p * LANES);
     }
     all = (acc[0] + acc[1]) + (acc[2] + acc[3]);
     for (int l = 0; l < LANES; l++)
@@ -287,7 +265,7 @@ const small_conv_loops SMALL_CONV_TABLE = {
     .name = SMALL_CONV_NAME,
     .lanes = LANES,
     .words = SMALL_CONV_WORDS,
-    .cell = sizeof(small_conv_cell),
+    .cell = sizeof(cell),
     .multiply = small_conv_multiply,
     .gradient = small_conv_gradient,
     .add_up = small_conv_add_up,
