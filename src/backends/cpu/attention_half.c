@@ -7,6 +7,7 @@
  */
 #include "backends/cpu/attention_half.h"
 
+#include "backends/cpu/product_half.h"
 #include "core/isa.h"
 #include "core/parallel.h"
 
@@ -126,9 +127,7 @@ static bool attention_half_supports(const co_call *call, const char **why)
 static co_status attention_half_plan(co_call *call)
 {
 #ifdef CO_KERNELS_X86
-    return attention_half_plan_with(call, &attention_half_loops_bf16,
-                                    co_isa_has(CO_ISA_AMX) ? &gemm_half_loops_amx
-                                                           : &gemm_half_loops_bf16);
+    return attention_half_plan_with(call, &attention_half_loops_bf16, product_half_choose());
 #else
     (void)call; /* never chosen */
     return CO_OK;

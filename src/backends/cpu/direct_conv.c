@@ -416,5 +416,4 @@ const co_kernel co_cpu_amx_conv = {
     .forward = direct_forward,
     .backward = direct_backward,
     .fini = direct_fini,
-    .yields_half = true,
 };

@@ -125,12 +125,7 @@ co_status linear_half_backward(co_call *call, const co_run *run)
 
 static co_status linear_half_plan(co_call *call)
 {
-#ifdef CO_KERNELS_X86
-    return linear_half_plan_with(call, co_isa_has(CO_ISA_AMX) ? &gemm_half_loops_amx
-                                                              : &gemm_half_loops_bf16);
-#else
-    return linear_half_plan_with(call, NULL); /* never chosen */
-#endif
+    return linear_half_plan_with(call, product_half_choose());
 }
 
 static bool linear_half_supports(const co_call *call, const char **why)
@@ -158,6 +153,7 @@ static bool linear_amx_supports(const co_call *call, const char **why)
     return linear_half_supports(call, why);
 }
 
+/* The kernel has two places in the order: before oneDNN's with AMX, */
 const co_kernel co_cpu_linear_amx = {
     .op = "linear",
     .name = "amx",
@@ -168,10 +164,9 @@ const co_kernel co_cpu_linear_amx = {
     .plan_backward = linear_half_plan_backward,
     .forward = linear_half_forward,
     .backward = linear_half_backward,
-    .yields_half = true,
 };
 
-/* After oneDNN's. */
+/* and after them. */
 const co_kernel co_cpu_linear_half = {
     .op = "linear",
     .name = "bf16",

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "core/isa.h"
 #include "core/parallel.h"
 
 #define PRODUCT_HALF_BLOCK   (5 << 17) /* numbers of b that stay in L2 beside what else is there */
@@ -18,6 +19,15 @@
 typedef struct product_half_cut {
     int64_t columns, group;
 } product_half_cut;
+
+const gemm_half_loops *product_half_choose(void)
+{
+#ifdef CO_KERNELS_X86
+    return co_isa_has(CO_ISA_AMX) ? &gemm_half_loops_amx : &gemm_half_loops_bf16;
+#else
+    return NULL; /* never asked */
+#endif
+}
 
 static int64_t product_half_least(int64_t a, int64_t b)
 {

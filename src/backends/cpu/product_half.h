@@ -32,6 +32,8 @@ typedef struct product_half {
     bool add_sums;
 } product_half;
 
+/* The loops that this CPU runs fastest; it has AVX-512 with BF16. */
+const gemm_half_loops *product_half_choose(void);
 /* Bytes of room for a product, shared and of each thread; of p the sizes and `half` count. */
 size_t product_half_room_bytes(const product_half *p);
 size_t product_half_own_bytes(const product_half *p);
