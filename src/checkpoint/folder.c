@@ -38,15 +38,6 @@ co_status co_checkpoint_path(char out[CO_CHECKPOINT_MAX_PATH], const char *dir, 
     return folder_path(out, dir, folder_name, step);
 }
 
-co_status co_checkpoint_join(char out[CO_CHECKPOINT_MAX_PATH], const char *folder, const char *file)
-{
-    int n = snprintf(out, CO_CHECKPOINT_MAX_PATH, "%s/%s", folder, file);
-
-    if (n < 0 || n >= CO_CHECKPOINT_MAX_PATH)
-        return co_fail(CO_E_USAGE, "%s: the path is too long", folder);
-    return CO_OK;
-}
-
 /* "step-<n>" and nothing else: no sign, no leading zero. */
 static bool folder_step(uint64_t *step, const char *name)
 {
@@ -208,7 +199,7 @@ void co_checkpoint_clean(const char *dir)
         if (strncmp(entry->d_name, folder_new, sizeof(folder_new) - 1) != 0 &&
             strncmp(entry->d_name, folder_old, sizeof(folder_old) - 1) != 0)
             continue;
-        if (co_checkpoint_join(path, dir, entry->d_name) == CO_OK)
+        if (co_fs_join(path, sizeof(path), dir, entry->d_name) == CO_OK)
             (void)folder_delete(path);
     }
     closedir(folder);

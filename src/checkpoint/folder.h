@@ -15,9 +15,6 @@
 
 /* DIR/step-<n>. */
 co_status co_checkpoint_path(char out[CO_CHECKPOINT_MAX_PATH], const char *dir, uint64_t step);
-/* FOLDER/FILE. */
-co_status co_checkpoint_join(char out[CO_CHECKPOINT_MAX_PATH], const char *folder,
-                             const char *file);
 
 /* The steps of the checkpoints in DIR, latest first; none if DIR is missing. Free with co_free. */
 co_status co_checkpoint_list(uint64_t **steps, size_t *n, const char *dir);

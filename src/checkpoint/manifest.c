@@ -189,7 +189,7 @@ co_status co_manifest_write(const co_manifest *manifest, const char *folder,
     json_t *root;
     co_status st;
 
-    CO_TRY(co_checkpoint_join(path, folder, CO_MANIFEST_NAME));
+    CO_TRY(co_fs_join(path, sizeof(path), folder, CO_MANIFEST_NAME));
     root = manifest_build(manifest, layout);
     if (!root)
         return co_fail(CO_E_NOMEM, "%s: out of memory, or a name in the config is not UTF-8", path);
@@ -233,7 +233,7 @@ static co_status manifest_hash(co_manifest_file *out, const char *folder, const 
     co_status st;
     int fd;
 
-    CO_TRY(co_checkpoint_join(path, folder, out->name));
+    CO_TRY(co_fs_join(path, sizeof(path), folder, out->name));
     CO_TRY(co_open_read(&fd, &out->bytes, path, &rule));
     if (want && out->bytes != *want)
         st = co_fail(CO_E_DATA, "%s: has %llu bytes, its manifest says %llu; it is damaged", path,

@@ -269,7 +269,7 @@ bool co_manifest_is_newer(const char *folder)
     json_t *root;
     json_int_t version;
 
-    if (co_checkpoint_join(path, folder, CO_MANIFEST_NAME) != CO_OK ||
+    if (co_fs_join(path, sizeof(path), folder, CO_MANIFEST_NAME) != CO_OK ||
         co_fs_read_as(&text, &size, path, &read_rule) != CO_OK)
         return false;
     root = json_loadb((const char *)text, size, JSON_REJECT_DUPLICATES, NULL);
@@ -287,7 +287,7 @@ co_status co_manifest_read(co_manifest *out, const char *folder, const co_manife
     co_status st;
 
     memset(out, 0, sizeof(*out));
-    CO_TRY(co_checkpoint_join(path, folder, CO_MANIFEST_NAME));
+    CO_TRY(co_fs_join(path, sizeof(path), folder, CO_MANIFEST_NAME));
     CO_TRY(co_fs_read_as(&text, &size, path, &read_rule));
     st = read_parse(out, (const char *)text, size, path, layout, true);
     co_free(text);

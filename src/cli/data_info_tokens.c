@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/data_info.h"
+#include "core/fs.h"
 #include "core/mem.h"
 #include "core/text.h"
 #include "data/folder_names.h"
@@ -42,12 +43,10 @@ typedef struct info_folder {
 static co_status info_open(co_token_file *file, co_token_sequence *sequence, const char *folder,
                            const char *name)
 {
-    const size_t size = strlen(folder) + strlen(name) + 2;
-    char *path = co_calloc(size, 1);
+    char *path = co_fs_join_new(folder, name);
     co_status st = CO_E_NOMEM;
 
     if (path) {
-        snprintf(path, size, "%s/%s", folder, name);
         st = co_token_file_open(file, sequence, path, INFO_BARE);
         sequence->path = name;
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/fs.h"
 #include "core/mem.h"
 #include "core/text.h"
 #include "data/folder_names.h"
@@ -33,16 +34,6 @@ static co_status images_push(cli_images *list, char *path)
     return CO_OK;
 }
 
-static char *images_join(const char *folder, const char *name)
-{
-    const size_t n = strlen(folder), size = n + strlen(name) + 2;
-    char *path = co_calloc(size, 1);
-
-    if (path)
-        snprintf(path, size, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/", name);
-    return path;
-}
-
 static co_status images_add_folder(cli_images *list, const char *folder, int depth);
 
 static co_status images_add_below(cli_images *list, const char *folder, int depth)
@@ -51,7 +42,7 @@ static co_status images_add_below(cli_images *list, const char *folder, int dept
     co_status st = co_names_add(&below, folder, CO_NAMES_FOLDERS);
 
     for (size_t i = 0; st == CO_OK && i < below.n; i++) {
-        char *path = images_join(folder, co_names_get(&below, i));
+        char *path = co_fs_join_new(folder, co_names_get(&below, i));
 
         st = path ? images_add_folder(list, path, depth + 1) : CO_E_NOMEM;
         co_free(path);
@@ -70,7 +61,7 @@ static co_status images_add_folder(cli_images *list, const char *folder, int dep
                        CO_SHOW(folder), IMAGES_MAX_DEPTH);
     st = co_names_add(&files, folder, CO_NAMES_ANY_IMAGES);
     for (size_t i = 0; st == CO_OK && i < files.n; i++)
-        st = images_push(list, images_join(folder, co_names_get(&files, i)));
+        st = images_push(list, co_fs_join_new(folder, co_names_get(&files, i)));
     co_names_free(&files);
     return st == CO_OK ? images_add_below(list, folder, depth) : st;
 }

@@ -301,7 +301,8 @@ static bool inspect_is_checkpoint(const char *path)
 {
     char manifest[CO_CHECKPOINT_MAX_PATH];
 
-    return co_checkpoint_join(manifest, path, CO_MANIFEST_NAME) == CO_OK && co_fs_exists(manifest);
+    return co_fs_join(manifest, sizeof(manifest), path, CO_MANIFEST_NAME) == CO_OK &&
+           co_fs_exists(manifest);
 }
 
 static co_status inspect_run(const void *options, int n, const char *const *argument)

@@ -23,7 +23,7 @@ static bool run_has(const char *dir, const char *file)
 {
     char path[CO_CHECKPOINT_MAX_PATH];
 
-    return co_checkpoint_join(path, dir, file) == CO_OK && co_fs_exists(path);
+    return co_fs_join(path, sizeof(path), dir, file) == CO_OK && co_fs_exists(path);
 }
 
 bool cli_inspect_is_run(const char *dir)
@@ -40,7 +40,7 @@ static co_status run_print_config(co_metric_set *metrics, const char *dir)
     const co_train_options options = {.config_path = path};
     co_spec spec;
 
-    CO_TRY(co_checkpoint_join(path, dir, "config.yaml"));
+    CO_TRY(co_fs_join(path, sizeof(path), dir, "config.yaml"));
     CO_TRY(co_spec_load(&spec, &options));
     printf("config       %s\n", path);
     printf("model        %s on %s\n", co_spec_model_name(&spec),
@@ -95,7 +95,7 @@ static co_status run_print_summary(const char *dir, const co_metric_set *metrics
     size_t size;
     json_t *summary;
 
-    CO_TRY(co_checkpoint_join(path, dir, "summary.json"));
+    CO_TRY(co_fs_join(path, sizeof(path), dir, "summary.json"));
     CO_TRY(co_fs_read_as(&text, &size, path, &rule));
     summary = json_loadb((const char *)text, size, 0, NULL);
     co_free(text);
@@ -138,7 +138,7 @@ static co_status run_print_checkpoints(size_t *n, const char *run_dir)
     uint64_t *steps = NULL;
     co_status st = CO_OK;
 
-    CO_TRY(co_checkpoint_join(dir, run_dir, "checkpoints"));
+    CO_TRY(co_fs_join(dir, sizeof(dir), run_dir, "checkpoints"));
     CO_TRY(co_checkpoint_list(&steps, n, dir));
     if (co_checkpoint_find(best, run_dir, "best") != CO_OK)
         best[0] = '\0';

@@ -123,7 +123,7 @@ static uint64_t mpiexec_reached(void *arg)
     uint64_t step = 0, *steps = NULL;
     size_t n = 0;
 
-    if (co_checkpoint_join(dir, m->run_dir, "checkpoints") == CO_OK &&
+    if (co_fs_join(dir, sizeof(dir), m->run_dir, "checkpoints") == CO_OK &&
         co_checkpoint_list(&steps, &n, dir) == CO_OK) {
         step = n ? steps[0] + 1 : 0;
         co_free(steps);

@@ -294,6 +294,32 @@ int co_fs_same(const char *a, const char *b)
            one.st_ino == other.st_ino;
 }
 
+static const char *fs_slash(const char *folder, const char *name)
+{
+    const size_t n = strlen(folder);
+
+    return n && *name && folder[n - 1] != '/' ? "/" : "";
+}
+
+co_status co_fs_join(char *out, size_t size, const char *folder, const char *name)
+{
+    const int n = snprintf(out, size, "%s%s%s", folder, fs_slash(folder, name), name);
+
+    if (n < 0 || (size_t)n >= size)
+        return co_fail(CO_E_USAGE, "%s: the path is too long", folder);
+    return CO_OK;
+}
+
+char *co_fs_join_new(const char *folder, const char *name)
+{
+    const size_t size = strlen(folder) + strlen(name) + 2;
+    char *path = co_calloc(size, 1);
+
+    if (path)
+        snprintf(path, size, "%s%s%s", folder, fs_slash(folder, name), name);
+    return path;
+}
+
 int co_fs_exists(const char *path)
 {
     struct stat info;

@@ -38,6 +38,11 @@ co_status co_fs_mkdirs(const char *path);
 co_status co_fs_make_dated(char *path, size_t size, const char *prefix);
 /* Remove a folder with all that is in it, as far as that is possible; links are not followed. */
 void co_fs_remove_folder(const char *path);
+/* `folder`/`name`, or one of them if the other is empty, to `out` (size bytes); CO_E_USAGE where it
+   does not fit. */
+co_status co_fs_join(char *out, size_t size, const char *folder, const char *name);
+/* The same in a co_calloc block; NULL: no memory. */
+char *co_fs_join_new(const char *folder, const char *name);
 /* Whether a path exists (of any type). */
 int co_fs_exists(const char *path);
 /* Whether both names exist and refer to one file. */

@@ -22,13 +22,6 @@
 #define CACHE_USED_SIZE 4096 /* of the file with the count */
 #define CACHE_BLOCK     512  /* unit of st_blocks */
 
-static co_status cache_join(char out[PATH_MAX], const char *folder, const char *name)
-{
-    if (snprintf(out, PATH_MAX, "%s/%s", folder, name) >= PATH_MAX)
-        return co_fail(CO_E_USAGE, "%s: the path is too long", folder);
-    return CO_OK;
-}
-
 static co_status cache_root(char out[PATH_MAX], const char *root)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -83,7 +76,7 @@ static co_status cache_lock(int *fd, const char *root)
 {
     char path[PATH_MAX];
 
-    CO_TRY(cache_join(path, root, "lock"));
+    CO_TRY(co_fs_join(path, sizeof(path), root, "lock"));
     CO_TRY(co_open_private(fd, path));
     while (flock(*fd, LOCK_EX) != 0)
         if (errno != EINTR) {
@@ -99,7 +92,7 @@ static co_status cache_map_used(co_cache_folder *f)
     co_status st = CO_OK;
     int fd;
 
-    CO_TRY(cache_join(path, f->root, "used"));
+    CO_TRY(co_fs_join(path, sizeof(path), f->root, "used"));
     CO_TRY(co_open_private(&fd, path));
     if (ftruncate(fd, CACHE_USED_SIZE) == 0)
         f->used = co_map(CACHE_USED_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
@@ -115,7 +108,7 @@ static co_status cache_enter(co_cache_folder *f)
     char path[PATH_MAX];
 
     CO_TRY(cache_make_private(f->path));
-    CO_TRY(cache_join(path, f->path, "lock"));
+    CO_TRY(co_fs_join(path, sizeof(path), f->path, "lock"));
     CO_TRY(co_open_private(&f->lock, path));
     if (flock(f->lock, LOCK_SH | LOCK_NB) != 0)
         return co_fail(CO_E_IO, "%s: cannot lock: %s", path, strerror(errno));
@@ -131,7 +124,7 @@ co_status co_cache_folder_open(co_cache_folder *out, const char *root, const cha
 
     *out = (co_cache_folder){.lock = -1, .limit = limit};
     CO_TRY(cache_root(out->root, root));
-    CO_TRY(cache_join(out->path, out->root, id));
+    CO_TRY(co_fs_join(out->path, sizeof(out->path), out->root, id));
     CO_TRY(cache_make_root(out->root));
     CO_TRY(cache_lock(&lock, out->root));
     st = cache_enter(out);
@@ -174,7 +167,8 @@ static bool cache_is_idle(cache_set *set)
     char path[PATH_MAX];
     struct stat info;
 
-    if (cache_join(path, set->path, "lock") != CO_OK || co_open_private(&set->lock, path) != CO_OK)
+    if (co_fs_join(path, sizeof(path), set->path, "lock") != CO_OK ||
+        co_open_private(&set->lock, path) != CO_OK)
         return false;
     if (flock(set->lock, LOCK_EX | LOCK_NB) == 0 && fstat(set->lock, &info) == 0) {
         set->last = info.st_mtim;
@@ -205,7 +199,7 @@ static bool cache_find_oldest(cache_set *oldest, uint64_t *total, const co_cache
 
         if (strlen(entry->d_name) != CO_CACHE_ID - 1 ||
             strspn(entry->d_name, digits) != CO_CACHE_ID - 1 ||
-            cache_join(set.path, f->root, entry->d_name) != CO_OK)
+            co_fs_join(set.path, sizeof(set.path), f->root, entry->d_name) != CO_OK)
             continue;
         set.size = cache_size(set.path);
         *total += set.size;

@@ -23,15 +23,6 @@ typedef struct tokenize {
     size_t size;             /* bytes of a token */
 } tokenize;
 
-static co_status tokenize_path(char out[TOKENIZE_PATH], const tokenize *t, const char *name)
-{
-    const int n = snprintf(out, TOKENIZE_PATH, "%s/%s", t->options->target, name);
-
-    if (n > 0 && n < TOKENIZE_PATH)
-        return CO_OK;
-    return co_fail(CO_E_USAGE, "%s: the path is too long", t->options->target);
-}
-
 /* Give each word of the source to `take`. */
 static co_status tokenize_words(tokenize *t,
                                 co_status (*take)(tokenize *t, const uint8_t *word, size_t n))
@@ -136,7 +127,7 @@ static co_status tokenize_run(tokenize *t)
     t->done.vocabulary = co_tokenizer_tokens(&t->tokenizer);
     t->size = t->done.vocabulary <= UINT16_MAX + 1 ? 2 : 4;
     CO_TRY(co_fs_mkdirs(t->options->target));
-    CO_TRY(tokenize_path(path, t, "tokens.bin"));
+    CO_TRY(co_fs_join(path, sizeof(path), t->options->target, "tokens.bin"));
     CO_TRY(co_atomic_open(&t->file, path));
     fwrite(header, sizeof(header), 1, co_atomic_stream(t->file));
     CO_TRY(tokenize_words(t, tokenize_write));

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/fs.h"
 #include "core/mem.h"
 #include "data/folder_names.h"
 #include "data/formats.h"
@@ -58,7 +59,6 @@ static const co_key tokens_keys[] = {
 
 static co_status tokens_add(tokens *self, const char *folder, const char *name, bool test)
 {
-    const size_t length = strlen(folder) + strlen(name) + 2;
     tokens_file *file;
 
     if (self->n == self->room) {
@@ -71,12 +71,11 @@ static co_status tokens_add(tokens *self, const char *folder, const char *name, 
         self->room = room;
     }
     file = &self->file[self->n];
-    *file = (tokens_file){.path = co_calloc(length, 1), .test = test};
+    *file = (tokens_file){.path = co_fs_join_new(folder, name), .test = test};
     if (!file->path)
         return CO_E_NOMEM;
     self->n++;
     self->tests += test;
-    snprintf(file->path, length, "%s%s%s", folder, *folder && *name ? "/" : "", name);
     return co_token_file_open(&file->file, &file->sequence, file->path, self->dtype ? 4 : 2);
 }
 

@@ -35,14 +35,6 @@ typedef struct get {
     char why[GET_MAX_WHY];      /* what each mirror has answered */
 } get;
 
-static bool get_join(char out[GET_MAX_PATH], const char *folder, const char *name)
-{
-    const size_t n = strlen(folder);
-
-    return snprintf(out, GET_MAX_PATH, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/",
-                    name) < GET_MAX_PATH;
-}
-
 static co_status get_hash(char md5[33], char sha256[65], const char *path)
 {
     static const co_open_rule rule = {.status = CO_E_IO, .own = true};
@@ -161,7 +153,7 @@ static co_status get_from(const get *g, const co_catalog_file *file, const char 
 {
     char source[GET_MAX_PATH];
 
-    if (!get_join(source, from, file->name))
+    if (co_fs_join(source, sizeof(source), from, file->name) != CO_OK)
         return co_fail(CO_E_USAGE, "%s: the address is too long", from);
     return get_is_address(from) ? get_transfer(g, file, source, path)
                                 : get_copy(g, file, source, path);
@@ -174,8 +166,7 @@ static co_status get_file(get *g, const co_catalog_file *file)
     const char *const *mirror = g->options->from ? own : set->mirror;
     char path[GET_MAX_PATH];
 
-    if (!get_join(path, g->staging, file->name))
-        return co_fail(CO_E_USAGE, "%s: the path is too long", g->staging);
+    CO_TRY(co_fs_join(path, sizeof(path), g->staging, file->name));
     if (co_fs_exists(path) && get_check(file, path, path) == CO_OK)
         return CO_OK; /* of an earlier call */
     g->why[0] = '\0';
@@ -211,9 +202,9 @@ static co_status get_finish(const get *g)
 
     if (!o->set->unpacked)
         return get_publish(g->staging, o->folder);
-    if (!get_join(archive, g->staging, o->set->file[0].name) ||
-        !get_join(folder, g->staging, GET_UNPACKED) || !get_join(there, folder, o->set->there))
-        return co_fail(CO_E_USAGE, "%s: the path is too long", g->staging);
+    CO_TRY(co_fs_join(archive, sizeof(archive), g->staging, o->set->file[0].name));
+    CO_TRY(co_fs_join(folder, sizeof(folder), g->staging, GET_UNPACKED));
+    CO_TRY(co_fs_join(there, sizeof(there), folder, o->set->there));
     co_fs_remove_folder(folder);
     CO_TRY(co_fs_mkdirs(folder));
     CO_TRY(co_unpack(archive, folder, o->set->unpacked, &o->progress));

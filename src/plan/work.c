@@ -26,10 +26,8 @@
 static co_status work_load(uint8_t **out, size_t *size, const char *dir, const char *name)
 {
     char path[4096];
-    const int n = snprintf(path, sizeof(path), "%s/%s", dir, name);
 
-    if (n < 0 || (size_t)n >= sizeof(path))
-        return co_fail(CO_E_USAGE, "%s: the path is too long", dir);
+    CO_TRY(co_fs_join(path, sizeof(path), dir, name));
     return co_fs_read_as(out, size, path,
                          &(co_open_rule){.status = CO_E_DATA, .own = true, .max = WORK_MAX_FILE});
 }

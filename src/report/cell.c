@@ -65,10 +65,8 @@ static co_status cell_read_file(uint8_t **out, size_t *size, const co_cell *cell
                                 size_t max)
 {
     char path[CELL_MAX_PATH];
-    int n = snprintf(path, sizeof(path), "%s/%s", cell->dir, file);
 
-    if (n < 0 || (size_t)n >= sizeof(path))
-        return co_fail(CO_E_USAGE, "%s: the path is too long", cell->dir);
+    CO_TRY(co_fs_join(path, sizeof(path), cell->dir, file));
     return co_fs_read_as(out, size, path,
                          &(co_open_rule){.status = CO_E_DATA, .own = true, .max = max});
 }

@@ -23,19 +23,11 @@
 #define RUN_LIST_TAIL        ((off_t)64 << 10) /* of metrics.jsonl: its last events */
 #define RUN_LIST_MAX_RUNS    100000
 
-static bool run_list_join(char out[RUN_LIST_MAX_PATH], const char *dir, const char *file)
-{
-    const size_t n = strlen(dir);
-
-    return snprintf(out, RUN_LIST_MAX_PATH, "%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/",
-                    file) < RUN_LIST_MAX_PATH;
-}
-
 static bool run_list_has(const char *dir, const char *file)
 {
     char path[RUN_LIST_MAX_PATH];
 
-    return run_list_join(path, dir, file) && co_fs_exists(path);
+    return co_fs_join(path, sizeof(path), dir, file) == CO_OK && co_fs_exists(path);
 }
 
 /* As `cohort inspect` knows one. */
@@ -55,7 +47,7 @@ static bool run_list_is_locked(const char *dir)
     bool locked;
     int fd;
 
-    if (!run_list_has(dir, ".lock") || !run_list_join(path, dir, ".lock") ||
+    if (!run_list_has(dir, ".lock") || co_fs_join(path, sizeof(path), dir, ".lock") != CO_OK ||
         co_open_read(&fd, &size, path, &rule) != CO_OK)
         return false;
     locked = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -102,7 +94,7 @@ static void run_list_read_summary(co_run_entry *run)
     size_t size;
     json_t *object;
 
-    if (!run_list_join(path, run->dir, "summary.json") ||
+    if (co_fs_join(path, sizeof(path), run->dir, "summary.json") != CO_OK ||
         co_fs_read_as(&text, &size, path, &rule) != CO_OK)
         return;
     object = json_loadb((const char *)text, size, 0, NULL);
@@ -144,7 +136,7 @@ static co_status run_list_read_events(co_run_entry *run)
     off_t n;
     int fd;
 
-    if (!run_list_join(path, run->dir, "metrics.jsonl") ||
+    if (co_fs_join(path, sizeof(path), run->dir, "metrics.jsonl") != CO_OK ||
         co_open_read(&fd, &size, path, &rule) != CO_OK)
         return CO_OK;
     n = (off_t)size < RUN_LIST_TAIL ? (off_t)size : RUN_LIST_TAIL;
@@ -164,7 +156,7 @@ static void run_list_read_time(co_run_entry *run, const char *file)
     char path[RUN_LIST_MAX_PATH];
     struct stat info;
 
-    if (run_list_join(path, run->dir, file) && stat(path, &info) == 0)
+    if (co_fs_join(path, sizeof(path), run->dir, file) == CO_OK && stat(path, &info) == 0)
         run->ended = (double)info.st_mtime;
 }
 
@@ -237,7 +229,7 @@ static co_status run_list_add_below(co_run_list *list, const char *dir, int leve
         return errno == ENOTDIR || levels == 0 ? CO_OK
                                                : co_fail(CO_E_DATA, "%s: %s", dir, strerror(errno));
     for (int i = 0; i < n; i++) {
-        if (st == CO_OK && run_list_join(path, dir, entry[i]->d_name)) {
+        if (st == CO_OK && co_fs_join(path, sizeof(path), dir, entry[i]->d_name) == CO_OK) {
             if (run_list_is_run(path))
                 st = run_list_push(list, path);
             else if (levels > 0)

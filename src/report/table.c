@@ -181,10 +181,8 @@ static co_status table_write(const char *dir, const char *file, const co_report 
 {
     char path[TABLE_MAX_PATH];
     co_atomic_file *out;
-    int n = snprintf(path, sizeof(path), "%s/%s", dir, file);
 
-    if (n < 0 || (size_t)n >= sizeof(path))
-        return co_fail(CO_E_USAGE, "%s: the path is too long", dir);
+    CO_TRY(co_fs_join(path, sizeof(path), dir, file));
     CO_TRY(co_atomic_open(&out, path));
     if (put(co_atomic_stream(out), report) != 0) {
         co_atomic_discard(out);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/fs.h"
 #include "core/mem.h"
 #include "graph/stored.h"
 #include "model/model.h"
@@ -232,7 +233,7 @@ static co_status checkpoint_write(co_manifest *manifest, const checkpoint_file *
     static const char *const metadata[] = {"format", "pt", NULL};
     char path[CO_CHECKPOINT_MAX_PATH];
 
-    CO_TRY(co_checkpoint_join(path, folder, name));
+    CO_TRY(co_fs_join(path, sizeof(path), folder, name));
     CO_TRY(co_safetensors_write(path, file->tensor, file->n, metadata));
     return co_manifest_add_file(manifest, folder, name);
 }
@@ -439,7 +440,7 @@ static co_status checkpoint_fill_state(co_state *state, const co_manifest *manif
     co_status st = CO_OK;
 
     for (int i = 0; i < 2 && st == CO_OK; i++) {
-        st = co_checkpoint_join(path, folder, names[i]);
+        st = co_fs_join(path, sizeof(path), folder, names[i]);
         if (st == CO_OK && !co_manifest_has_file(manifest, names[i]))
             st = co_fail(CO_E_DATA, "%s: its manifest does not name %s", folder, names[i]);
         if (st == CO_OK)

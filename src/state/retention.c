@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/fs.h"
 #include "core/mem.h"
 #include "state/checkpoint.h"
 
@@ -111,7 +112,7 @@ co_status co_checkpoint_find(char out[CO_CHECKPOINT_MAX_PATH], const char *run_d
     size_t n = 0;
     co_status st;
 
-    CO_TRY(co_checkpoint_join(dir, run_dir, "checkpoints"));
+    CO_TRY(co_fs_join(dir, sizeof(dir), run_dir, "checkpoints"));
     CO_TRY(retention_look(&entry, &n, dir));
     st = retention_choose(&step, entry, n, dir, which);
     co_free(entry);
@@ -129,5 +130,5 @@ co_status co_checkpoint_weights(char out[CO_CHECKPOINT_MAX_PATH], const char *fo
                                                               : CO_CHECKPOINT_WEIGHTS;
     st = co_manifest_check_file(&manifest, folder, name);
     co_manifest_free(&manifest);
-    return st == CO_OK ? co_checkpoint_join(out, folder, name) : st;
+    return st == CO_OK ? co_fs_join(out, CO_CHECKPOINT_MAX_PATH, folder, name) : st;
 }

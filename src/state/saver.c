@@ -57,7 +57,7 @@ co_status co_saver_create(co_saver **out, const co_saver_options *options)
     saver->saved_step = UINT64_MAX;
     saver->last_ns = co_clock_ns();
     if (root) {
-        CO_TRY(co_checkpoint_join(saver->dir, options->run_dir, "checkpoints"));
+        CO_TRY(co_fs_join(saver->dir, sizeof(saver->dir), options->run_dir, "checkpoints"));
         co_checkpoint_clean(saver->dir);
     }
     if (!root || saver->state)
@@ -242,7 +242,7 @@ co_status co_saver_rescue(const co_saver_policy *policy, const char *run_dir, co
 
     if (policy->unit == CO_SAVER_OFF || !state)
         return CO_OK;
-    CO_TRY(co_checkpoint_join(dir, run_dir, "checkpoints"));
+    CO_TRY(co_fs_join(dir, sizeof(dir), run_dir, "checkpoints"));
     CO_TRY(co_checkpoint_path(folder, dir, state->point.step));
     if (co_fs_exists(folder))
         return CO_OK;

@@ -8,18 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/fs.h"
 #include "core/mem.h"
 #include "core/open.h"
 
 co_status co_append_open(co_append *out, const char *dir, const char *name, bool fresh)
 {
-    const size_t size = strlen(dir) + strlen(name) + 2;
-
     out->fd = -1;
-    out->path = co_calloc(size, 1);
+    out->path = co_fs_join_new(dir, name);
     if (!out->path)
         return CO_E_NOMEM;
-    snprintf(out->path, size, "%s/%s", dir, name);
     return fresh ? co_open_fresh(&out->fd, out->path) : co_open_append(&out->fd, out->path);
 }
 

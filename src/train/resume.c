@@ -17,7 +17,7 @@ static co_status resume_exists(bool *out, const char *run_dir, const char *file)
 {
     char path[CO_CHECKPOINT_MAX_PATH];
 
-    CO_TRY(co_checkpoint_join(path, run_dir, file));
+    CO_TRY(co_fs_join(path, sizeof(path), run_dir, file));
     *out = co_fs_exists(path);
     return CO_OK;
 }
@@ -177,7 +177,7 @@ co_status co_resume_find(co_resume_kind *kind, co_state **state, const char *run
     size_t tried = 0;
 
     *state = NULL;
-    CO_TRY(co_checkpoint_join(dir, run_dir, "checkpoints"));
+    CO_TRY(co_fs_join(dir, sizeof(dir), run_dir, "checkpoints"));
     CO_TRY(resume_search(state, &tried, dir, job));
     if (*state)
         return resume_announce(kind, *state, run_dir, job);
@@ -194,7 +194,7 @@ static co_status resume_unfinish(const char *run_dir)
 {
     char path[CO_CHECKPOINT_MAX_PATH];
 
-    CO_TRY(co_checkpoint_join(path, run_dir, "summary.json"));
+    CO_TRY(co_fs_join(path, sizeof(path), run_dir, "summary.json"));
     if (unlink(path) != 0 && errno != ENOENT)
         return co_fail(CO_E_IO, "%s: cannot remove it: %s", path, strerror(errno));
     return CO_OK;

@@ -28,22 +28,13 @@
 #define RUNDIR_WAIT_US 5000000
 #define RUNDIR_TRY_US  50000
 
-static co_status rundir_join(char *out, const char *dir, const char *file)
-{
-    int n = snprintf(out, RUNDIR_MAX_PATH, "%s/%s", dir, file);
-
-    if (n < 0 || n >= RUNDIR_MAX_PATH)
-        return co_fail(CO_E_USAGE, "%s: the path of the run directory is too long", dir);
-    return CO_OK;
-}
-
 co_status co_rundir_write_config(const char *path, const co_spec *spec)
 {
     char file[RUNDIR_MAX_PATH];
     co_atomic_file *out = NULL;
     co_status st;
 
-    CO_TRY(rundir_join(file, path, "config.yaml"));
+    CO_TRY(co_fs_join(file, sizeof(file), path, "config.yaml"));
     CO_TRY(co_atomic_open(&out, file));
     st = co_keys_write(co_atomic_stream(out), spec, co_spec_keys, 0);
     if (st != CO_OK) {
@@ -60,7 +51,7 @@ static co_status rundir_is_locked_by_us(bool *ours, const char *path)
     char file[RUNDIR_MAX_PATH];
     uint8_t *text = NULL;
     size_t size;
-    co_status st = rundir_join(file, path, ".lock");
+    co_status st = co_fs_join(file, sizeof(file), path, ".lock");
 
     *ours = false;
     if (st == CO_OK)
@@ -84,12 +75,13 @@ static co_status rundir_is_ours(bool *ours, const char *path)
     co_status st;
 
     CO_TRY(rundir_is_locked_by_us(ours, path));
-    if (*ours || rundir_join(dir, path, "checkpoints") != CO_OK)
+    if (*ours || co_fs_join(dir, sizeof(dir), path, "checkpoints") != CO_OK)
         return CO_OK;
     st = co_checkpoint_list(&steps, &n, dir);
     for (size_t i = 0; st == CO_OK && i < n && !*ours; i++)
         *ours = co_checkpoint_path(folder, dir, steps[i]) == CO_OK &&
-                co_checkpoint_join(file, folder, CO_MANIFEST_NAME) == CO_OK && co_fs_exists(file);
+                co_fs_join(file, sizeof(file), folder, CO_MANIFEST_NAME) == CO_OK &&
+                co_fs_exists(file);
     co_free(steps);
     return st == CO_E_NOMEM ? st : CO_OK;
 }
@@ -120,7 +112,7 @@ static co_status rundir_check_owner(bool *ours, const char *path)
     for (size_t i = 0; i < sizeof(rundir_files) / sizeof(rundir_files[0]) && !*ours; i++) {
         char file[RUNDIR_MAX_PATH];
 
-        CO_TRY(rundir_join(file, path, rundir_files[i].name));
+        CO_TRY(co_fs_join(file, sizeof(file), path, rundir_files[i].name));
         if (rundir_is_there(file))
             return co_fail(CO_E_USAGE,
                            "%s is there, and not from a run: training would overwrite it; give "
@@ -135,7 +127,7 @@ static co_status rundir_check_unused(const char *path)
     for (size_t i = 0; i < sizeof(rundir_files) / sizeof(rundir_files[0]); i++) {
         char file[RUNDIR_MAX_PATH];
 
-        CO_TRY(rundir_join(file, path, rundir_files[i].name));
+        CO_TRY(co_fs_join(file, sizeof(file), path, rundir_files[i].name));
         if (!rundir_files[i].early && co_fs_exists(file))
             return co_fail(CO_E_USAGE,
                            "%s holds an earlier run; continue it by --resume, remove it, or give "
@@ -157,7 +149,7 @@ co_status co_rundir_check(char *path, size_t size, const co_spec *spec)
     }
     CO_TRY(rundir_check_owner(&ours, path));
     CO_TRY(rundir_check_unused(path));
-    CO_TRY(rundir_join(file, path, "config.yaml"));
+    CO_TRY(co_fs_join(file, sizeof(file), path, "config.yaml"));
     if (ours && co_fs_same(file, source))
         return co_fail(CO_E_USAGE,
                        "%s is this run's own config, and would be overwritten; give another "
@@ -206,7 +198,7 @@ co_status co_rundir_lock(int *lock, const char *path)
     bool ours;
     int fd, bad;
 
-    CO_TRY(rundir_join(file, path, ".lock"));
+    CO_TRY(co_fs_join(file, sizeof(file), path, ".lock"));
     CO_TRY(rundir_check_owner(&ours, path));
     CO_TRY(co_fs_mkdirs(path));
     CO_TRY(co_open_lock(&fd, file, path));
@@ -247,7 +239,7 @@ co_status co_rundir_create(int *lock, char *path, size_t size, const co_spec *sp
     CO_TRY(co_rundir_check(path, size, spec));
     CO_TRY(co_rundir_lock(lock, path));
     CO_TRY(co_rundir_check(path, size, spec)); /* again, now that the lock is held */
-    CO_TRY(rundir_join(tokenizer, path, CO_RUNDIR_TOKENIZER));
+    CO_TRY(co_fs_join(tokenizer, sizeof(tokenizer), path, CO_RUNDIR_TOKENIZER));
     CO_TRY(co_dataset_save_tokenizer(data, tokenizer));
     CO_TRY(co_run_data_write(path, data));
     return co_rundir_write_config(path, spec);
@@ -259,7 +251,7 @@ co_status co_rundir_save_weights(char sha256[65], const char *path, const co_mod
     co_named_tensor *tensors = NULL;
     size_t n = 0;
 
-    CO_TRY(rundir_join(file, path, "final.safetensors"));
+    CO_TRY(co_fs_join(file, sizeof(file), path, "final.safetensors"));
     CO_TRY(co_model_tensors(&tensors, &n, model));
     co_safetensors_sha256(sha256, tensors, n);
     co_free(tensors);
@@ -270,6 +262,6 @@ co_status co_rundir_save_trained(const char *path, const co_model *model)
 {
     char file[RUNDIR_MAX_PATH];
 
-    CO_TRY(rundir_join(file, path, "trained.safetensors"));
+    CO_TRY(co_fs_join(file, sizeof(file), path, "trained.safetensors"));
     return co_model_save(model, file);
 }

@@ -188,6 +188,18 @@ static void fs_mkdirs_makes_missing_parents(void **state)
         rmdir(folder_path("a/b/c")) | rmdir(folder_path("a/b")) | rmdir(folder_path("a")), 0);
 }
 
+static void fs_join_of_long_path_is_refused(void **state)
+{
+    char path[8];
+
+    (void)state;
+    assert_int_equal(co_fs_join(path, sizeof(path), "abc", "def"), CO_OK);
+    assert_string_equal(path, "abc/def");
+    assert_int_equal(co_fs_join(path, sizeof(path), "abc/", "def"), CO_OK);
+    assert_string_equal(path, "abc/def");
+    assert_int_equal(co_fs_join(path, sizeof(path), "abc", "defg"), CO_E_USAGE);
+}
+
 static void atomic_failed_allocation_is_an_error(void **state)
 {
     uint8_t *bytes = NULL;
@@ -323,6 +335,7 @@ int main(void)
         IN_DIR(atomic_pipe_is_written_and_stays),
         IN_DIR(atomic_unwritable_path_is_refused),
         IN_DIR(fs_read_of_no_regular_file_is_refused),
+        cmocka_unit_test(fs_join_of_long_path_is_refused),
         IN_DIR(fs_mkdirs_makes_missing_parents),
         IN_DIR(atomic_failed_allocation_is_an_error),
         IN_DIR(open_of_no_regular_file_is_refused),
