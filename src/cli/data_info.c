@@ -7,9 +7,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/cli.h"
 #include "cli/data_info.h"
+#include "cli/init_look.h"
 #include "core/fs.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -23,7 +25,8 @@ typedef struct data_info_options {
 } data_info_options;
 
 static const cli_argument data_info_arguments[] = {
-    {"CONFIG|DATA", false, "a config file, its data value, '{name: ...}', or a folder of tokens"},
+    {"CONFIG|DATA", false,
+     "a config file, its data value, '{name: ...}', or data that `cohort init` knows"},
     {NULL, false, NULL},
 };
 
@@ -223,16 +226,32 @@ static co_status data_info_split(const co_value *value, co_config *config, co_sp
     return st;
 }
 
+/* A config is a file, too. */
+static bool data_info_is_data(const char *path)
+{
+    const char *end = strrchr(path, '.');
+    struct stat info;
+
+    return stat(path, &info) == 0 &&
+           (S_ISDIR(info.st_mode) || (end && (!strcmp(end, ".txt") || !strcmp(end, ".pack"))));
+}
+
 static co_status data_info_run(const void *options, int n, const char *const *argument)
 {
     const data_info_options *o = options;
+    char value[INIT_VALUE];
     cli_data source;
     co_status st;
 
     (void)n;
     if (cli_data_info_is_tokens(argument[0]))
         return cli_data_info_tokens(argument[0]);
-    CO_TRY(cli_data_open(&source, argument[0], &o->set));
+    if (data_info_is_data(argument[0])) {
+        CO_TRY(init_look_value(value, argument[0]));
+        CO_TRY(cli_data_open(&source, value, &o->set));
+    } else {
+        CO_TRY(cli_data_open(&source, argument[0], &o->set));
+    }
     st = data_info_split(source.value, source.config, CO_SPLIT_TRAIN);
     if (st == CO_OK)
         st = data_info_split(source.value, source.config, CO_SPLIT_TEST);
@@ -253,6 +272,7 @@ const co_command co_command_data_info = {
     .example = "  cohort data info fashion-mnist\n"
                "  cohort data info '{name: mnist, path: data/mnist}'\n"
                "  cohort data info configs/lenet-sync.yaml\n"
+               "  cohort data info data/mnist\n"
                "  cohort data info shakespeare",
     .arguments = data_info_arguments,
     .options = data_info_option_table,

@@ -13,10 +13,9 @@
 #include "model/model.h"
 #include "telemetry/format.h"
 
-#define INIT_ANSWER  CLI_MAX_PATH
-#define INIT_CONTEXT 64   /* tokens of a sample */
-#define INIT_STEPS   1500 /* that a run should have */
-#define INIT_RANK    16   /* samples of a rank in a step, at least */
+#define INIT_ANSWER CLI_MAX_PATH
+#define INIT_STEPS  1500 /* that a run should have */
+#define INIT_RANK   16   /* samples of a rank in a step, at least */
 
 typedef struct init_options {
     const char *output, *model;

@@ -272,11 +272,15 @@ static co_status look_measure(init_data *d, const co_dataset *train, const co_da
     return look_moments(d, train);
 }
 
-co_status init_look(init_data *out, const char *path, int64_t size, int64_t context)
+/* Text and tokens are cut into samples, images not. */
+static bool look_is_sequence(const init_data *data)
 {
-    co_dataset *train = NULL, *test = NULL;
+    return strcmp(data->format, "text") == 0 || strcmp(data->format, "tokens") == 0;
+}
+
+static co_status look_name(init_data *out, const char *path, int64_t context)
+{
     const char *format;
-    co_status st;
 
     *out = (init_data){.images = false};
     CO_TRY(look_kind(&format, path));
@@ -284,9 +288,27 @@ co_status init_look(init_data *out, const char *path, int64_t size, int64_t cont
         snprintf(out->path, sizeof(out->path), "%s", path) >= (int)sizeof(out->path))
         return co_fail(CO_E_USAGE, "the path of the data is too long, or has a line break");
     snprintf(out->format, sizeof(out->format), "%s", format);
-    if (strcmp(format, "text") == 0 || strcmp(format, "tokens") == 0)
+    if (look_is_sequence(out))
         snprintf(out->extra, sizeof(out->extra), ", context: %" PRId64, context);
-    else
+    return CO_OK;
+}
+
+co_status init_look_value(char out[INIT_VALUE], const char *path)
+{
+    init_data data;
+
+    CO_TRY(look_name(&data, path, INIT_CONTEXT));
+    init_value(out, &data, "");
+    return CO_OK;
+}
+
+co_status init_look(init_data *out, const char *path, int64_t size, int64_t context)
+{
+    co_dataset *train = NULL, *test = NULL;
+    co_status st;
+
+    CO_TRY(look_name(out, path, context));
+    if (!look_is_sequence(out))
         CO_TRY(look_size(out, size));
     CO_TRY(look_open(&train, out, CO_SPLIT_TRAIN));
     st = look_open(&test, out, CO_SPLIT_TEST);

@@ -6,6 +6,7 @@
 #include "data/data.h"
 
 #define INIT_CHANNELS 4
+#define INIT_CONTEXT  64
 #define INIT_VALUE    8192 /* bytes of a config's `data` */
 
 /* A data set, and how a config names it. */
@@ -28,6 +29,8 @@ typedef struct init_data {
    chosen where they differ. `context`: of text. CO_E_DATA: not one of the kinds that are known, or
    damaged. */
 co_status init_look(init_data *out, const char *path, int64_t size, int64_t context);
+/* Recognize it only: its value of `data`, nothing measured. */
+co_status init_look_value(char out[INIT_VALUE], const char *path);
 /* The value of `data` for a config, with the measured normalisation; `augment` may be "". */
 void init_value(char out[INIT_VALUE], const init_data *data, const char *augment);
 

@@ -90,6 +90,7 @@ static void init_text_is_known(void **state)
         (const char *const[]){"init", "it's.txt", "-o", "text.yaml", "--context", "16", NULL},
         NULL));
     assert_contains("text.yaml", "context: 16");
+    program_assert_success(program_line("data info it's.txt"));
     assert_sound("text.yaml");
 }
 
@@ -143,6 +144,8 @@ static void init_folder_of_pictures_is_known(void **state)
     program_assert_success(program_line("init pets -o pets.yaml"));
     assert_contains("pets.yaml", "2 classes: cat, dog");
     assert_contains("pets.yaml", "resize: 36");
+    program_assert_error(program_line("data info pets"), 3, "data.resize");
+    program_assert_success(program_line("data info pets --set data.resize=36"));
     assert_sound("pets.yaml");
 }
 

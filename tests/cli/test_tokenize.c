@@ -117,8 +117,10 @@ static void tokenize_info_describes_files_of_others(void **state)
     program_remove("fineweb");
     /* Nothing says that these are tokens. */
     mkdir("bare", 0700);
+    program_write("bare/web_train_0.bin", "\1\0\2\0", 4);
+    program_assert_error(program_line("data info bare"), 3, "bare: is none of");
     program_write("bare/data_batch_1.bin", "\1\0\2\0", 4);
-    program_assert_error(program_line("data info bare"), 2, "bare: is a folder");
+    program_assert_error(program_line("data info bare"), 3, "no whole number of cifar10's records");
     program_remove("bare");
 }
 
