@@ -218,14 +218,19 @@ const co_spec_map co_spec_maps[] = {
 
 /* Look up a metric that every evaluation of this config computes; `key` is the config key that
    names it. */
-static co_status spec_watch(co_watched *out, const co_spec *spec, const char *name, const char *key,
+static co_status spec_watch(co_watched *out, co_spec *spec, const char *name, const char *key,
                             const co_value *value)
 {
     const co_metric *metric = co_metric_find(name);
+    co_metric_set *set = &spec->metrics;
 
     if (!metric)
         return co_plugin_unknown(&co_metric_plugins, name, value, NULL);
-    *out = (co_watched){metric, co_metric_set_find(&spec->metrics, name)};
+    *out = (co_watched){metric, co_metric_set_find(set, name)};
+    if (out->at < 0 && metric->sequences && set->n < CO_METRICS_MAX) {
+        out->at = set->n; /* it would be added later */
+        set->metric[set->n++] = metric;
+    }
     if (!metric->accumulate || out->at >= 0)
         return CO_OK;
     return co_value_fail(value, "%s: %s is not measured; name it in `metrics: [%s]` too", key, name,

@@ -187,6 +187,25 @@ static void language_best_epoch_has_the_lowest_loss(void **state)
     assert_int_equal(language_summary_count("patient-by-accuracy", "steps"), 8 * (by_accuracy + 2));
 }
 
+/* It is measured without being asked for. */
+static void language_run_stops_at_a_perplexity(void **state)
+{
+    json_t *summary;
+
+    (void)state;
+    program_assert_success(
+        program_line("train overfits.yaml --run-dir perplexed --quiet -s stop_at.perplexity=20 "
+                     "-s checkpoint.best=perplexity"));
+    summary = program_summary("perplexed");
+    assert_string_equal(json_string_value(json_object_get(summary, "stopped_by")), "perplexity");
+    assert_true(json_real_value(json_object_get(summary, "test_perplexity")) <= 20);
+    json_decref(summary);
+    program_assert_error(program_line("train overfits.yaml -s model=mlp -s 'data={name: synthetic, "
+                                      "shape: [1, 8, 8], classes: 4, samples: 64}' "
+                                      "-s stop_at.perplexity=20"),
+                         2, "such a network has no perplexity");
+}
+
 static void language_generate_writes_text(void **state)
 {
     char *first;
@@ -243,6 +262,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(language_bits_per_byte_follow_the_loss),
         cmocka_unit_test(language_eval_counts_samples_and_tokens),
         cmocka_unit_test(language_best_epoch_has_the_lowest_loss),
+        cmocka_unit_test(language_run_stops_at_a_perplexity),
         cmocka_unit_test(language_generate_writes_text),
         cmocka_unit_test(language_generate_bad_requests_are_refused),
         cmocka_unit_test(language_weights_have_hugging_face_shapes),
