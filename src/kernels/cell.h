@@ -27,6 +27,7 @@ typedef vec cell_factor;
 
 #define cell_each half16_spread
 #define cell_meet half16_dot
+#define cell_read half16_dot_pair
 #else
 typedef float cell_factor;
 
@@ -38,6 +39,12 @@ SIMD_INLINE float cell_each(const float *x)
 SIMD_INLINE vec cell_meet(vec sum, float x, vec w)
 {
     return sum + x * w;
+}
+
+/* The same with the word at x, without a register for it. */
+SIMD_INLINE vec cell_read(vec sum, const float *x, vec w)
+{
+    return sum + *x * w;
 }
 #endif
 

@@ -101,6 +101,13 @@ SIMD_INLINE vec half16_dot(vec sum, vec x, vec w)
 {
     return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)w, (__m512bh)x);
 }
+
+/* The same with the pair at x, without a register for it. */
+SIMD_INLINE vec half16_dot_pair(vec sum, const float *x, vec w)
+{
+    __asm__("vdpbf16ps %1%{1to16%}, %2, %0" : "+v"(sum) : "m"(*x), "v"(w));
+    return sum;
+}
 #endif
 
 #endif

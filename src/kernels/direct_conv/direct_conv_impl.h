@@ -49,6 +49,18 @@ SIMD_INLINE void direct_conv_fetch_next(const float *first, const direct_conv_ar
         __builtin_prefetch(first + r * area->x_row + (pixels + p) * area->x_pixel);
 }
 
+/* sum += x w, for `columns` vectors of w. With half of the words spread into registers, and half
+   read by the products, loads are fewer than products, and instructions than with all spread. */
+SIMD_INLINE void direct_conv_meet(vec *sum, const float *x, const vec *w, const int columns,
+                                  const bool spread)
+{
+    const cell_factor each = spread ? cell_each(x) : (cell_factor){0};
+
+    SIMD_UNROLL(36)
+    for (int q = 0; q < columns; q++)
+        sum[q] = spread ? cell_meet(sum[q], each, w[q]) : cell_read(sum[q], x, w[q]);
+}
+
 /* `rows` of `pixels` results, at most DIRECT_CONV_PIXELS in all, or twice as many of one column;
    the last four are constants in each use. */
 SIMD_INLINE void direct_conv_tile(cell *y, const float *x, const float *w, int64_t panel,
@@ -79,15 +91,11 @@ SIMD_INLINE void direct_conv_tile(cell *y, const float *x, const float *w, int64
             vec weight[2];
 
             SIMD_UNROLL(36) for (int q = 0; q < columns; q++) weight[q] = simd_load(w + q * panel);
-            SIMD_UNROLL(36) for (int p = 0; p < rows * pixels; p++)
-            {
-                const cell_factor each =
-                    cell_each(&from[p / pixels][p % pixels / 4][p % pixels % 4 * pixel + i]);
-
-                SIMD_UNROLL(36)
-                for (int q = 0; q < columns; q++)
-                    acc[p][q] = cell_meet(acc[p][q], each, weight[q]);
-            }
+            SIMD_UNROLL(36)
+            for (int p = 0; p < rows * pixels; p++)
+                direct_conv_meet(acc[p],
+                                 &from[p / pixels][p % pixels / 4][p % pixels % 4 * pixel + i],
+                                 weight, columns, p % 2 == 0);
         }
     }
     SIMD_UNROLL(36) for (int p = 0; p < rows * pixels; p++)
@@ -196,14 +204,10 @@ SIMD_INLINE void direct_conv_correlate_row(vec (*acc)[2], const float *x, const 
         SIMD_UNROLL(36)
         for (int q = 0; q < columns; q++)
             d[q] = simd_load(dy + q * walk->dy_block);
-        SIMD_UNROLL(36) for (int i = 0; i < depth; i++)
-        {
-            const cell_factor each = cell_each(blocks || i == 0 ? &x[i] : &x[at[i] - at[0]]);
-
-            SIMD_UNROLL(36)
-            for (int q = 0; q < columns; q++)
-                acc[i][q] = cell_meet(acc[i][q], each, d[q]);
-        }
+        SIMD_UNROLL(36)
+        for (int i = 0; i < depth; i++)
+            direct_conv_meet(acc[i], blocks || i == 0 ? &x[i] : &x[at[i] - at[0]], d, columns,
+                             i % 2 == 0);
     }
 }
 
