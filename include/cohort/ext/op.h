@@ -106,9 +106,9 @@ typedef struct co_op {
     unsigned grad_in; /* bit i: input i gets a gradient */
     unsigned indices; /* bit i: input i holds whole numbers (I32), such as tokens or labels */
     bool is_norm;     /* its parameters scale and shift a normalised value: see norm_weight_decay */
-    bool pointwise; /* no parameters, elementwise: kernels of other ops may apply it to their
-                       result (ext/kernel.h, fuses) */
-    bool pools;     /* one input, no parameters, fewer elements: likewise, in fp32 */
+    bool pointwise;   /* no parameters, elementwise: kernels of other ops may apply it to their
+                         result (ext/kernel.h, fuses) */
+    bool pools;       /* one input, no parameters, fewer elements: likewise, in fp32 */
     bool is_sum; /* pointwise, out = in[0] + in[1]: fused into another op, the other addend is one
                     more input of that call */
     co_op_precision precision;
