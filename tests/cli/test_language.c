@@ -173,7 +173,7 @@ static void language_best_epoch_has_the_lowest_loss(void **state)
     r = program_line("train overfits.yaml --run-dir overfits");
     program_assert_success(r);
     language_best_epochs(&by_loss, &by_accuracy, "overfits/metrics.jsonl");
-    assert_in_range(by_loss, 0, 6);
+    assert_int_in_range(by_loss, 0, 6);
     assert_true(by_accuracy > by_loss);
     assert_int_equal(language_summary_count("overfits", "best_epoch"), by_loss);
     snprintf(words, sizeof(words), "in epoch %d)", by_loss + 1);
