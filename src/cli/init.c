@@ -103,7 +103,7 @@ static void init_choose_image_model(init_plan *plan)
         snprintf(plan->model, sizeof(plan->model), "lenet5");
         return;
     }
-    if (side == 0 || side < 16) {
+    if (side < 16) {
         snprintf(plan->model, sizeof(plan->model), "{name: mlp, hidden: [256, 128]}");
         return;
     }

@@ -107,8 +107,14 @@ SIMD_INLINE void norm_fetch(const cell *x, const int vectors, const int write)
     const int line = SIMD_LINE / (int)sizeof(cell);
 
     SIMD_UNROLL(8)
-    for (int i = 0; i < vectors * NORM_BLOCK; i += line)
-        __builtin_prefetch(x + NORM_AHEAD / (int)sizeof(cell) + i, write);
+    for (int i = 0; i < vectors * NORM_BLOCK; i += line) {
+        const cell *ahead = x + NORM_AHEAD / (int)sizeof(cell) + i;
+
+        if (write)
+            __builtin_prefetch(ahead, 1);
+        else
+            __builtin_prefetch(ahead, 0);
+    }
 }
 
 SIMD_INLINE void norm_sum_vectors(norm_lanes *sum, const cell *x)
