@@ -26,7 +26,7 @@ typedef struct data_info_options {
 
 static const cli_argument data_info_arguments[] = {
     {"CONFIG|DATA", false,
-     "a config file, its data value, '{name: ...}', or data that `cohort init` knows"},
+     "a config, its data value, '{name: ...}', or data that `init` knows"},
     {NULL, false, NULL},
 };
 

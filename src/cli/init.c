@@ -26,7 +26,7 @@ typedef struct init_options {
 static const init_options init_defaults = {.output = NULL, .context = INIT_CONTEXT};
 
 static const cli_argument init_arguments[] = {
-    {"DATA", true, "a folder of pictures or tokens, MNIST's or CIFAR's files, a pack, a text file"},
+    {"DATA", true, "a folder of pictures or tokens, MNIST's or CIFAR's files, a pack, text"},
     {NULL, false, NULL},
 };
 
