@@ -25,8 +25,7 @@ typedef struct data_info_options {
 } data_info_options;
 
 static const cli_argument data_info_arguments[] = {
-    {"CONFIG|DATA", false,
-     "a config, its data value, '{name: ...}', or data that `init` knows"},
+    {"CONFIG|DATA", false, "a config, its data value, '{name: ...}', or data that `init` knows"},
     {NULL, false, NULL},
 };
 
