@@ -74,6 +74,7 @@ static void open_job(co_job *job, const training *t, int ranks)
     expect(t, co_dataset_open_value(&job->test, spec->data, spec->config, CO_SPLIT_TEST));
     expect(t, co_spec_create_model(&job->model, spec, co_dataset_shape(job->train),
                                    co_dataset_classes(job->train)));
+    expect(t, co_model_draw(job->model));
     expect(t, co_job_check_model(job));
     expect(t, co_job_check_ranks(job, ranks));
     expect(t, co_model_measure(job->model, &spec->metrics));

@@ -89,10 +89,13 @@ static void open_job(states_job *s, const char *strategy, int ranks, bool thread
     assert_int_equal(co_dataset_open_value(&s->job.train, spec->data, spec->config, CO_SPLIT_TRAIN),
                      CO_OK);
     assert_int_equal(co_spec_create_model(&s->job.model, spec, &sample, 10), CO_OK);
+    assert_int_equal(co_model_draw(s->job.model), CO_OK);
     if (threads) {
         s->job.replica = co_calloc((size_t)ranks, sizeof(co_model *));
-        for (int r = 0; r < ranks; r++)
+        for (int r = 0; r < ranks; r++) {
             assert_int_equal(co_spec_create_model(&s->job.replica[r], spec, &sample, 10), CO_OK);
+            assert_int_equal(co_model_draw(s->job.replica[r]), CO_OK);
+        }
     }
     assert_int_equal(co_job_state_shape(&shape, &s->job, ranks + 1), CO_OK);
     for (int i = 0; i < 3; i++)
