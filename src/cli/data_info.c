@@ -238,19 +238,19 @@ static bool data_info_is_data(const char *path)
 static co_status data_info_run(const void *options, int n, const char *const *argument)
 {
     const data_info_options *o = options;
+    const char *given = argument[0];
     char value[INIT_VALUE];
     cli_data source;
     co_status st;
 
     (void)n;
-    if (cli_data_info_is_tokens(argument[0]))
-        return cli_data_info_tokens(argument[0]);
-    if (data_info_is_data(argument[0])) {
-        CO_TRY(init_look_value(value, argument[0]));
-        CO_TRY(cli_data_open(&source, value, &o->set));
-    } else {
-        CO_TRY(cli_data_open(&source, argument[0], &o->set));
+    if (cli_data_info_is_tokens(given))
+        return cli_data_info_tokens(given);
+    if (data_info_is_data(given)) {
+        CO_TRY(init_look_value(value, given));
+        given = value;
     }
+    CO_TRY(cli_data_open(&source, given, &o->set));
     st = data_info_split(source.value, source.config, CO_SPLIT_TRAIN);
     if (st == CO_OK)
         st = data_info_split(source.value, source.config, CO_SPLIT_TEST);

@@ -82,6 +82,8 @@ co_status co_metric_set_read(co_metric_set *out, const co_value *value);
 co_status co_metric_set_fit(co_metric_set *set, const co_metric_form *form, const co_value *value);
 /* Its number in the set, -1: it is not there. */
 int co_metric_set_find(const co_metric_set *set, const char *name);
+/* The same, put into the set if it is not there; -1: the set is full. */
+int co_metric_set_include(co_metric_set *set, const co_metric *metric);
 /* `sums`: (n_sum). */
 void co_metric_set_accumulate(const co_metric_set *set, co_sum *sums, const co_metric_batch *batch);
 void co_metric_set_add(const co_metric_set *set, co_sum *sum, const co_sum *part);

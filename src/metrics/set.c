@@ -71,9 +71,8 @@ bool co_metric_is_defined(const co_metric *metric, const co_metric_form *form)
 static void set_add_always(co_metric_set *set, const co_metric_form *form)
 {
     for (const co_metric *const *m = co_metrics; *m && form->positions; m++)
-        if ((*m)->sequences && co_metric_is_defined(*m, form) &&
-            co_metric_set_find(set, (*m)->name) < 0 && set->n < CO_METRICS_MAX)
-            set->metric[set->n++] = *m;
+        if ((*m)->sequences && co_metric_is_defined(*m, form))
+            (void)co_metric_set_include(set, *m);
 }
 
 co_status co_metric_set_fit(co_metric_set *set, const co_metric_form *form, const co_value *value)
@@ -105,6 +104,16 @@ co_status co_metric_set_fit(co_metric_set *set, const co_metric_form *form, cons
                                  metric->name, CO_METRICS_MAX_SUMS, form->outputs);
     }
     return CO_OK;
+}
+
+int co_metric_set_include(co_metric_set *set, const co_metric *metric)
+{
+    const int at = co_metric_set_find(set, metric->name);
+
+    if (at >= 0 || set->n == CO_METRICS_MAX)
+        return at;
+    set->metric[set->n] = metric;
+    return set->n++;
 }
 
 int co_metric_set_find(const co_metric_set *set, const char *name)

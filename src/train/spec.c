@@ -222,15 +222,12 @@ static co_status spec_watch(co_watched *out, co_spec *spec, const char *name, co
                             const co_value *value)
 {
     const co_metric *metric = co_metric_find(name);
-    co_metric_set *set = &spec->metrics;
 
     if (!metric)
         return co_plugin_unknown(&co_metric_plugins, name, value, NULL);
-    *out = (co_watched){metric, co_metric_set_find(set, name)};
-    if (out->at < 0 && metric->sequences && set->n < CO_METRICS_MAX) {
-        out->at = set->n; /* it would be added later */
-        set->metric[set->n++] = metric;
-    }
+    /* Those of sequences are always measured. */
+    *out = (co_watched){metric, metric->sequences ? co_metric_set_include(&spec->metrics, metric)
+                                                  : co_metric_set_find(&spec->metrics, name)};
     if (!metric->accumulate || out->at >= 0)
         return CO_OK;
     return co_value_fail(value, "%s: %s is not measured; name it in `metrics: [%s]` too", key, name,

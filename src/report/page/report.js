@@ -409,13 +409,13 @@
     const children = [];
     if (runs.length === 1) {
       const r = runs[0], s = r.summary || r.latest || {}, facts = el("dl", { class: "facts", id: "facts" });
-      const which = r.summary ? "best epoch" : "last epoch", ofTokens = /perplexity|^Tokens/;
+      const which = r.summary ? "best epoch" : "last epoch", perplexity = s.best_test_perplexity ?? s.test_perplexity;
       for (const [name, text] of [["State", r.state], ["Test accuracy, " + which, fixed(s.best_test_accuracy ?? r.test_accuracy, 4)],
-        ["Test loss, " + which, fixed(s.best_test_loss ?? r.test_loss, 4)], ["Test perplexity, " + which, fixed(s.best_test_perplexity ?? s.test_perplexity, 3)],
+        ["Test loss, " + which, fixed(s.best_test_loss ?? r.test_loss, 4)], ...(known(perplexity) ? [["Test perplexity, " + which, fixed(perplexity, 3)]] : []),
         ["Steps", number(r.steps)], ["Parameters", number(s.parameter_count ?? r.start?.parameter_count)],
-        ["Training time", seconds(s.train_seconds)], ["Samples per second", number(s.samples_per_second, 0)], ["Tokens per second", number(s.tokens_per_second, 0)],
+        ["Training time", seconds(s.train_seconds)], ["Samples per second", number(s.samples_per_second, 0)], ...(known(s.tokens_per_second) ? [["Tokens per second", number(s.tokens_per_second, 0)]] : []),
         ["Ranks", `${number(r.ranks)} (${r.strategy || "–"})`]])
-        if (!ofTokens.test(name) || text !== "–") facts.append(el("div", {}, el("dt", {}, name), el("dd", {}, text)));
+        facts.append(el("div", {}, el("dt", {}, name), el("dd", {}, text)));
       children.push(facts);
     }
     children.push(table(names.map((text, i) => ({ text, n: i >= 5 })), rows, { id: "summary-table", caption: "Summary of the runs" }));
