@@ -152,15 +152,15 @@ static inline co_status co_distributed_create(co_distributed **out,
 CO_API void co_distributed_destroy(co_distributed *distributed);
 CO_API co_status co_distributed_backward_sized(co_distributed *distributed, const co_batch *batch,
                                                size_t size, bool more);
-/** Backward of the model's last forward; gradients are sent as they become final. `more`: further
- *  micro-batches of the same step follow, so gradients are only accumulated. */
+/** Backward of the model's last forward, once; gradients are sent as they become final. `more`:
+ *  further micro-batches of the same step follow, so gradients are only accumulated. */
 static inline co_status co_distributed_backward(co_distributed *distributed, const co_batch *batch,
                                                 bool more)
 {
     return co_distributed_backward_sized(distributed, batch, sizeof(*batch), more);
 }
 /** With a tree, after each shard of this rank except the last; `more` was true for it. A shard may
- *  have no samples. */
+ *  have no samples. CO_E_USAGE here or in the step: the rank has another number of shards. */
 CO_API co_status co_distributed_next_shard(co_distributed *distributed);
 /** Wait for the gradients, clip, update the weights. With a loss scale (co_model_options.precision)
  *  a step whose gradients overflow is skipped: on all ranks, where their replicas are in sync; on

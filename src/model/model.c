@@ -292,6 +292,7 @@ co_status co_model_phantom_forward(co_model *model, const co_batch *batch)
                             model_input_bytes(model, &graph->input[i], 1)));
     CO_TRY(co_plan_forward(plan, &run));
     model->last = plan;
+    model->spent = false;
     return CO_OK;
 }
 
@@ -396,6 +397,7 @@ co_status co_model_compute(co_plan **out, co_model *model, const co_batch *batch
     if (training) {
         co_model_check_loss(model, plan, batch->count);
         model->last = plan;
+        model->spent = false;
     }
     *out = plan;
     return CO_OK;
@@ -414,9 +416,8 @@ static co_status model_run_forward(co_result *out, co_model *model, const co_bat
     if (batch->count == 0) {
         model->backward_next = false;
         model_measure(model, NULL);
-    }
-    if (batch->count == 0)
         return training && model->norm_comm ? co_model_phantom_forward(model, batch) : CO_OK;
+    }
     CO_TRY(co_model_compute(&plan, model, batch, images, training));
     co_profiler_enter(model->profiler, CO_PROFILE_METRICS);
     CO_TRY(co_plan_results(&score, &loss, plan));
@@ -484,9 +485,11 @@ co_status co_model_backward(co_model *model, const co_batch *batch, bool accumul
     const bool phantom = batch->count == 0 && model->norm_comm;
     co_run run;
 
-    if (!model->last || co_plan_batch(model->last) != (phantom ? 1 : (int64_t)batch->count))
+    if (!model->last || model->spent ||
+        co_plan_batch(model->last) != (phantom ? 1 : (int64_t)batch->count))
         return co_fail(CO_E_USAGE, "backward needs a forward on the same batch before it");
     CO_TRY(model_send_values(model, batch));
+    model->spent = true;
     run = model_run(model, model->last);
     run.phantom = phantom;
     run.accumulate = accumulate;

@@ -68,6 +68,7 @@ struct co_model {
     float **kept;                 /* owned, and each: (n_node) co_decoding.kept; NULL: none */
     co_plan *last; /* plan of the last training forward, until its memory is overwritten; NULL:
                       none, or no samples */
+    bool spent;    /* a backward has overwritten what that forward left for it */
 };
 
 /* co_model_options as config values; borrowed. */

@@ -284,6 +284,7 @@ void co_distributed_count_step(co_distributed *d)
 {
     d->step = (co_strategy_step){.step = d->step.step + 1};
     d->begun = false;
+    d->shards_done = 0;
 }
 
 static co_status distributed_ready(void *arg, size_t begin, size_t end)
@@ -347,10 +348,26 @@ static void distributed_complete_gradient(co_distributed *d)
     d->has_gradient = false;
 }
 
+/* Of this rank in each step. */
+static int distributed_shards(const co_distributed *d)
+{
+    const co_tree *tree = d->options.tree;
+    const int rank = co_comm_rank(d->options.comm);
+
+    return tree ? co_tree_first(tree, rank + 1) - co_tree_first(tree, rank) : 1;
+}
+
 co_status co_distributed_next_shard(co_distributed *d)
 {
     const uint64_t start_ns = co_clock_ns();
+    const int shards = distributed_shards(d);
 
+    if (d->shards_done + 1 >= shards)
+        return co_fail(CO_E_USAGE,
+                       "next_shard: this rank has no shard of the step after its %d; see "
+                       "co_tree_first",
+                       shards);
+    d->shards_done++;
     distributed_complete_gradient(d);
     distributed_drop_frozen(d, 0, d->options.model->store->n);
     return distributed_synced(d, start_ns, co_strategy_shard_ready(d->strategy));
@@ -360,6 +377,11 @@ co_status co_distributed_step(co_distributed *d)
 {
     uint64_t start_ns;
 
+    if (d->shards_done + 1 != distributed_shards(d))
+        return co_fail(CO_E_USAGE,
+                       "step: this rank has %d shards, and %d came before it; next_shard is called "
+                       "after each but the last",
+                       distributed_shards(d), d->shards_done + 1);
     CO_TRY(distributed_begin_step(d));
     distributed_complete_gradient(d);
     start_ns = co_clock_ns();

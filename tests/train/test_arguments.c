@@ -269,6 +269,81 @@ static void optimizer_nan_argument_is_refused(void **state)
     co_model_destroy(a.model);
 }
 
+/* What forward leaves for backward is overwritten by it. */
+static void optimizer_second_backward_is_refused(void **state)
+{
+    co_distributed *d;
+    co_result result;
+    co_comm *comm;
+    arrays a;
+
+    (void)state;
+    arrays_open(&a);
+    assert_int_equal(co_comm_create_self(&comm), CO_OK);
+    assert_int_equal(
+        co_distributed_create(&d, &(co_distributed_options){.model = a.model, .comm = comm}),
+        CO_OK);
+    for (int step = 0; step < 2; step++) {
+        assert_int_equal(co_model_forward(&result, a.model, &a.batch), CO_OK);
+        assert_int_equal(co_distributed_backward(d, &a.batch, false), CO_OK);
+        assert_refused(co_distributed_backward(d, &a.batch, false), "needs a forward");
+        assert_int_equal(co_distributed_step(d), CO_OK);
+    }
+    co_distributed_destroy(d);
+    co_comm_destroy(comm);
+    co_model_destroy(a.model);
+}
+
+/* A step of n shards, up to its first failure. */
+static co_status step_of_shards(co_distributed *d, const arrays *a, int n)
+{
+    for (int i = 0; i < n; i++) {
+        co_result result;
+
+        CO_TRY(co_model_forward(&result, a->model, &a->batch));
+        CO_TRY(co_distributed_backward(d, &a->batch, i + 1 < n));
+        if (i + 1 < n)
+            CO_TRY(co_distributed_next_shard(d));
+    }
+    return co_distributed_step(d);
+}
+
+static void optimizer_wrong_number_of_shards_is_refused(void **state)
+{
+    static const struct {
+        int leaves, shards; /* leaves 0: no tree */
+        const char *message;
+    } wrong[] = {{4, 3, "has 4 shards, and 3 came before"},
+                 {4, 5, "no shard of the step after its 4"},
+                 {0, 2, "no shard of the step after its 1"}};
+
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        const int right = wrong[k].leaves ? wrong[k].leaves : 1;
+        co_distributed_options o = {.optimizer = NULL};
+        co_tree *tree;
+        co_distributed *d;
+        co_comm *comm;
+        arrays a;
+
+        arrays_open(&a);
+        assert_int_equal(co_comm_create_self(&comm), CO_OK);
+        o.comm = comm;
+        a.batch.global = 4 * COUNT;
+        assert_int_equal(co_tree_create(&tree, right, 1), CO_OK);
+        o.model = a.model;
+        o.tree = wrong[k].leaves ? tree : NULL;
+        assert_int_equal(co_distributed_create(&d, &o), CO_OK);
+        for (int step = 0; step < 2; step++)
+            assert_int_equal(step_of_shards(d, &a, right), CO_OK);
+        assert_refused(step_of_shards(d, &a, wrong[k].shards), wrong[k].message);
+        co_distributed_destroy(d);
+        co_tree_destroy(tree);
+        co_comm_destroy(comm);
+        co_model_destroy(a.model);
+    }
+}
+
 static void safetensors_incomplete_tensor_is_refused(void **state)
 {
     const float value[2] = {1, NAN};
@@ -298,6 +373,8 @@ int main(void)
         cmocka_unit_test(model_nan_input_is_passed_on),
         cmocka_unit_test(model_sizes_out_of_bounds_are_refused),
         cmocka_unit_test(optimizer_nan_argument_is_refused),
+        cmocka_unit_test(optimizer_second_backward_is_refused),
+        cmocka_unit_test(optimizer_wrong_number_of_shards_is_refused),
         cmocka_unit_test(safetensors_incomplete_tensor_is_refused),
     };
 
