@@ -2,8 +2,9 @@
  * safetensors.h - named tensors in one file, the format that Python's `safetensors` reads.
  *
  * Layout: u64 little-endian header length, JSON header {"name": {"dtype", "shape",
- * "data_offsets"}}, then the bytes. Written and read here: F32, F64, I32, I64, U8; read besides:
- * F16 and BF16, which become F32. Values are bytes here: a NaN is written and read as it is.
+ * "data_offsets"}}, then the bytes. Written and read here: F32, F64, I32, I64, U8, F16 and BF16, of
+ * which the last two become F32 when read; BOOL is read as U8. Values are bytes here: a NaN is
+ * written and read as it is.
  *
  * Threads: an open file may be read by any number of threads.
  */
