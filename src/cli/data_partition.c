@@ -91,7 +91,8 @@ static co_status data_partition_open(data_partition *p, const char *config,
     v->batch = sampling.batch;
     v->steps = co_sampler_steps(p->sampler);
     v->count = co_dataset_count(p->data);
-    v->classes = co_dataset_classes(p->data);
+    v->has_labels = co_dataset_has_labels(p->data);
+    v->classes = v->has_labels ? co_dataset_classes(p->data) : 1;
     return data_partition_alloc(p);
 }
 
@@ -116,9 +117,10 @@ static co_status data_partition_take_part(uint64_t *taken, data_partition *p, ui
 
     CO_TRY(co_sampler_indices(p->sampler, p->index, 0, step, part));
     for (uint64_t i = 0; i < n; i++) {
-        int32_t label;
+        int32_t label = 0;
 
-        CO_TRY(co_dataset_take_label(&label, p->data, p->index[i]));
+        if (v->has_labels)
+            CO_TRY(co_dataset_take_label(&label, p->data, p->index[i]));
         v->label[rank * v->classes + label]++;
         v->uses[p->index[i]]++;
     }

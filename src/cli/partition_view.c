@@ -182,23 +182,33 @@ void partition_view_print(FILE *out, const partition_view *view)
 {
     char count[32], batch[32];
 
-    fprintf(out, "data         %s: %s samples, %" PRId64 " labels\n", view->data,
-            co_format_count(count, sizeof(count), view->count), view->classes);
+    fprintf(out, "data         %s: %s samples, ", view->data,
+            co_format_count(count, sizeof(count), view->count));
+    if (view->has_labels)
+        fprintf(out, "%" PRId64 " labels\n", view->classes);
+    else
+        fprintf(out, "without labels\n");
     fprintf(out, "partition    %s\n", view->partition);
     fprintf(out, "batch        %s over %d rank%s\n",
             co_format_count(batch, sizeof(batch), view->batch), view->ranks,
             co_plural((uint64_t)view->ranks));
     view_print_ranks(out, view);
-    view_print_labels(out, view);
+    if (view->has_labels)
+        view_print_labels(out, view);
     view_print_proof(out, view);
 }
 
 void partition_view_csv(FILE *out, const partition_view *view)
 {
+    char label[32] = "";
+
     fprintf(out, "rank,label,samples\n");
     for (int r = 0; r < view->ranks; r++)
-        for (int64_t c = 0; c < view->classes; c++)
-            fprintf(out, "%d,%" PRId64 ",%" PRIu64 "\n", r, c, view_label(view, r, c));
+        for (int64_t c = 0; c < view->classes; c++) {
+            if (view->has_labels)
+                snprintf(label, sizeof(label), "%" PRId64, c);
+            fprintf(out, "%d,%s,%" PRIu64 "\n", r, label, view_label(view, r, c));
+        }
 }
 
 /* gnuplot expands nothing in single quotes; a quote is doubled. */
@@ -240,7 +250,8 @@ static void view_put_script(FILE *out, const char *path, const char *terminal,
             "set style fill solid 0.9\nset boxwidth 0.8\nset key outside right\n"
             "%splot for [c=2:%" PRId64 "] $parts using c:xtic(1) title sprintf('label %%d', c-2) "
             "lc rgb hsv2rgb((c - 2.0) / %" PRId64 ", 0.6, c %% 2 ? 0.65 : 0.9)\n",
-            v->classes > VIEW_MAX_KEYS ? "unset key\n" : "", v->classes + 1, v->classes);
+            !v->has_labels || v->classes > VIEW_MAX_KEYS ? "unset key\n" : "", v->classes + 1,
+            v->classes);
 }
 
 /* The script is a temporary file without a name; gnuplot inherits its descriptor. */

@@ -89,6 +89,25 @@ static void partition_csv_has_numbers(void **state)
                                 "1,0,0\n1,1,32\n1,2,64\n1,3,64\n");
 }
 
+static void partition_samples_without_labels_are_not_counted_by_label(void **state)
+{
+#define WITHOUT_LABELS                                                                             \
+    "data partition good.yaml -n 2 --set 'data={name: synthetic-tokens, samples: 256}'"
+    const program_result *r;
+
+    (void)state;
+    program_write_text("good.yaml", FIXTURES_CONFIG);
+    r = program_line(WITHOUT_LABELS);
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "256 samples, without labels\n"));
+    assert_null(strstr(r->out, "\nlabel "));
+    assert_non_null(strstr(r->out, PARTITION_ONCE));
+    r = program_line(WITHOUT_LABELS " --csv");
+    program_assert_success(r);
+    assert_string_equal(r->out, "rank,label,samples\n0,,128\n1,,128\n");
+#undef WITHOUT_LABELS
+}
+
 static void partition_svg_is_drawn_or_refused(void **state)
 {
     const bool gnuplot = system("command -v gnuplot >/dev/null 2>&1") == 0;
@@ -223,6 +242,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(partition_every_kind_takes_each_sample_once),
         cmocka_unit_test(partition_repeated_samples_are_named),
         cmocka_unit_test(partition_csv_has_numbers),
+        cmocka_unit_test(partition_samples_without_labels_are_not_counted_by_label),
         cmocka_unit_test(partition_svg_is_drawn_or_refused),
         cmocka_unit_test(partition_with_empty_ranks_trains),
         cmocka_unit_test(partition_bad_config_starts_no_rank),
