@@ -157,7 +157,7 @@ static co_status data_info_measure_field(const co_dataset *data, int k, size_t n
     if (st == CO_OK) {
         const double mean = sum / total, variance = square / total - mean * mean;
 
-        printf("; mean %.4f, std %.4f", mean, sqrt(variance > 0 ? variance : 0));
+        printf("; mean %.4f, std %.4f", mean, sqrt(variance < 0 ? 0 : variance));
     }
     return st;
 }

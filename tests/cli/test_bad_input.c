@@ -2,6 +2,7 @@
  * test_bad_input.c - for anything wrong with a config, a data set or a weights file: one clear
  * error, the right exit code, nothing left behind.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -235,6 +236,29 @@ static void train_sound_idx_file_is_read(void **state)
     program_assert_success(program_line("data info idx.yaml"));
 }
 
+static void data_info_value_that_is_no_number_is_shown(void **state)
+{
+    static const char header[] =
+        "{\"train.input\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[0,8]},"
+        "\"train.target\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[8,16]},"
+        "\"test.input\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[16,24]},"
+        "\"test.target\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[24,32]}}";
+    const float value[8] = {1, NAN, 3, 5};
+    const uint64_t length = sizeof(header) - 1;
+    uint8_t file[sizeof(length) + sizeof(header) - 1 + sizeof(value)];
+    const program_result *r;
+
+    (void)state;
+    memcpy(file, &length, sizeof(length));
+    memcpy(file + sizeof(length), header, length);
+    memcpy(file + sizeof(length) + length, value, sizeof(value));
+    program_write("nan.safetensors", file, sizeof(file));
+    r = program_line("data info '{name: arrays, path: nan.safetensors}'");
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "input: (1) of f32; mean nan, std nan\n"));
+    assert_non_null(strstr(r->out, "target: (1) of f32; mean 4.0000, std 1.0000\n"));
+}
+
 static void train_data_path_of_no_folder_is_refused(void **state)
 {
     (void)state;
@@ -339,6 +363,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(train_more_ranks_than_samples_is_refused),
         cmocka_unit_test(train_damaged_idx_file_is_refused),
         cmocka_unit_test(train_sound_idx_file_is_read),
+        cmocka_unit_test(data_info_value_that_is_no_number_is_shown),
         cmocka_unit_test(train_data_path_of_no_folder_is_refused),
         cmocka_unit_test(train_used_run_directory_is_refused),
         cmocka_unit_test(train_full_disk_leaves_no_partial_file),
