@@ -132,9 +132,26 @@ static const char *predict_name(char *out, size_t size, const predict_result *r,
     return out;
 }
 
+/* Characters of UTF-8, each of which takes a column. */
+static size_t predict_length(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += ((uint8_t)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static void predict_put(const char *text, int width)
+{
+    const int blanks = width - (int)predict_length(text);
+
+    printf("%s%*s  ", text, blanks > 0 ? blanks : 0, "");
+}
+
 static int predict_widest(int width, const char *text)
 {
-    const size_t n = strlen(text);
+    const size_t n = predict_length(text);
 
     return n > PREDICT_COLUMN ? PREDICT_COLUMN : (int)n > width ? (int)n : width;
 }
@@ -155,10 +172,11 @@ static void predict_print_rows(const predict_result *r, size_t image)
 {
     char name[CO_TEXT_SHOWN];
 
-    for (size_t k = 0; k < r->top; k++)
-        printf("%-*s  %-*s  %.4f\n", r->name_width, k ? "" : CO_SHOW(r->images->path[image]),
-               r->class_width, predict_name(name, sizeof(name), r, r->order[k].label),
-               predict_probability(r, k));
+    for (size_t k = 0; k < r->top; k++) {
+        predict_put(k ? "" : CO_SHOW(r->images->path[image]), r->name_width);
+        predict_put(predict_name(name, sizeof(name), r, r->order[k].label), r->class_width);
+        printf("%.4f\n", predict_probability(r, k));
+    }
 }
 
 static json_t *predict_real(double value)

@@ -75,6 +75,8 @@ co_loader_times co_loader_times_so_far(const co_loader *loader);
 bool co_dataset_scales(const co_dataset *dataset);
 /* Whether images that cannot be decoded are replaced by others (`on_bad_sample: skip`). */
 bool co_dataset_skips_bad(const co_dataset *dataset);
+/* Whether a set has others for that; images that `cohort predict` is given have none. */
+bool co_dataset_may_skip_bad(const co_dataset *dataset);
 
 /* Samples [begin, begin + count) of a batch, whose arrays are borrowed. */
 co_batch co_batch_slice(const co_batch *batch, uint64_t begin, uint64_t count);

@@ -92,12 +92,14 @@ static co_status loader_replace(co_loader *l, loader_slot *slot, uint64_t k,
 }
 
 /* The message names the sample; add what to do about it. */
-static co_status loader_refuse(void)
+static co_status loader_refuse(const co_loader *l)
 {
     char why[LOADER_SLOT_MESSAGE];
 
     snprintf(why, sizeof(why), "%s", co_error_message());
-    return co_fail(CO_E_DATA, "%s; repair it, or set data.on_bad_sample: skip", why);
+    return co_fail(CO_E_DATA, "%s; repair it%s", why,
+                   co_dataset_may_skip_bad(l->dataset) ? ", or set data.on_bad_sample: skip"
+                                                       : ", or leave it out");
 }
 
 static co_status loader_read_fields(co_loader *l, loader_slot *slot, uint64_t k,
@@ -130,7 +132,7 @@ static co_status loader_read_one(co_loader *l, loader_slot *slot, uint64_t k,
     if (st != CO_E_DATA)
         return st;
     if (!l->skip_bad)
-        return loader_refuse();
+        return loader_refuse(l);
     loader_note_bad(l, slot, k);
     return loader_replace(l, slot, k, scratch);
 }

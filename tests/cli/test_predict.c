@@ -262,13 +262,28 @@ static void predict_other_size_is_resampled(void **state)
     program_assert_success(program_line("predict digits large.png"));
 }
 
+static void predict_names_beyond_ascii_are_aligned(void **state)
+{
+    const picture p = digit(3);
+    const program_result *r;
+
+    (void)state;
+    put_png("\xc3\xa9.png", &p);
+    put_png("eee.png", &p);
+    r = program_line("predict digits \xc3\xa9.png eee.png");
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "\n\xc3\xa9.png    "));
+    assert_non_null(strstr(r->out, "\neee.png  "));
+}
+
 static void predict_bad_image_is_named(void **state)
 {
     (void)state;
     mkdir("nothing", 0700);
     program_write_text("page.png", "<html>");
     program_assert_error(program_line("predict digits none.png"), 3, "none.png: No such file");
-    program_assert_error(program_line("predict digits page.png"), 3, "page.png: ");
+    program_assert_error(program_line("predict digits page.png"), 3,
+                         "; repair it, or leave it out");
     program_assert_error(program_line("predict digits found page.png"), 3, "page.png: ");
     program_assert_error(program_line("predict digits nothing"), 3, "nothing: holds no images");
     program_assert_error(program_line("predict digits"), 2, "IMAGE... is missing");
@@ -286,6 +301,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(predict_list_on_input_gives_a_row_each),
         cmocka_unit_test(predict_folder_names_are_kept),
         cmocka_unit_test(predict_other_size_is_resampled),
+        cmocka_unit_test(predict_names_beyond_ascii_are_aligned),
         cmocka_unit_test(predict_bad_image_is_named), /* last: damages the run */
     };
     int failed;
