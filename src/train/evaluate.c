@@ -11,7 +11,18 @@
 #include "model/metrics.h"
 #include "train/measures.h"
 
-co_status co_trainer_average_buffers(co_comm *comm, co_model *model)
+/* Ranks whose part of the training split has samples; *own: this rank is one of them. */
+static int evaluate_trained_ranks(bool *own, const co_comm *comm, const co_sampler *train)
+{
+    int trained = 0;
+
+    for (int rank = 0; rank < co_comm_size(comm); rank++)
+        trained += co_sampler_part(train, rank) > 0;
+    *own = co_sampler_part(train, co_comm_rank(comm)) > 0;
+    return trained;
+}
+
+co_status co_trainer_average_buffers(co_comm *comm, co_model *model, const co_sampler *train)
 {
     const co_store *store = model->store;
     const co_coll_args args = {.coll = CO_COLL_ALLREDUCE,
@@ -19,12 +30,19 @@ co_status co_trainer_average_buffers(co_comm *comm, co_model *model)
                                .out = store->buffer,
                                .count = store->n_buffer,
                                .dtype = CO_F32,
-                               .op = CO_AVG,
+                               .op = CO_SUM,
                                .queue = store->queue};
+    bool own;
+    int trained;
 
     if (store->n_buffer == 0 || co_comm_size(comm) == 1 || model->norm_comm)
         return CO_OK;
-    return co_comm_enqueue_run(comm, &args);
+    trained = evaluate_trained_ranks(&own, comm, train);
+    if (!own)
+        store->vector->zero(store->queue, store->buffer, store->n_buffer);
+    CO_TRY(co_comm_enqueue_run(comm, &args));
+    store->vector->divide(store->queue, store->buffer, (float)trained, store->n_buffer);
+    return CO_OK;
 }
 
 /* Evaluate each shard of the batch on its own, so that results do not depend on which rank computes

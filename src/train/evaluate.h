@@ -6,8 +6,9 @@
 #include "train/loader_setup.h"
 
 /* Average the running statistics over ranks, since each has seen different samples; every rank gets
-   the mean. Collective. */
-co_status co_trainer_average_buffers(co_comm *comm, co_model *model);
+   the mean. A rank whose part of the training split is empty has seen none and does not count.
+   Collective. */
+co_status co_trainer_average_buffers(co_comm *comm, co_model *model, const co_sampler *train);
 /* Results on the test split, each sample counted once. */
 typedef struct co_tested {
     co_result all, own;           /* counts: of all ranks; of this rank's part */

@@ -50,7 +50,9 @@ co_status trainer_swap_ema(trainer *t)
 /* With shards all ranks have equal statistics, and averaging would round. */
 co_status trainer_average_buffers(trainer *t)
 {
-    return t->shards.tree ? CO_OK : co_trainer_average_buffers(t->comm, t->job->model);
+    if (t->shards.tree)
+        return CO_OK;
+    return co_trainer_average_buffers(t->comm, t->job->model, t->train.sampler);
 }
 
 /* Averages the running statistics first, unless each rank has its own weights. */

@@ -179,6 +179,28 @@ static void batch_norm_per_rank_differs_from_one_rank(void **state)
     }
 }
 
+/* A rank that has seen nothing adds no statistics. */
+static void batch_norm_with_empty_rank_equals_one_rank(void **state)
+{
+    static const char *const strategies[] = {"strategy=sync", "strategy=threads", "strategy=ssp",
+                                             "strategy=hogwild", "strategy=one-shot"};
+    static const char *const ema[] = {"ema=~", "ema={}"};
+    static const char all_to_one[] =
+        "partition={kind: labels, labels: [[], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], []]}";
+    static const char own[] = "sync_batch_norm=false";
+
+    (void)state;
+    for (size_t s = 0; s < sizeof(strategies) / sizeof(strategies[0]); s++)
+        for (size_t e = 0; e < (s < 2 ? 2 : 1); e++) {
+            const char *const set[] = {strategies[s], ema[e], "epochs=3", own, all_to_one, NULL};
+            const char *const alone[] = {ema[e], "epochs=3", own, NULL};
+            const trained one = train(1, alone), all = train(3, set);
+
+            if (distance(&one, &all) > 1e-5)
+                fail_msg("%s, %s: %.3g apart", strategies[s], ema[e], distance(&one, &all));
+        }
+}
+
 /* If all ranks have equal weights, the strategy does not affect the statistics. */
 static void sync_batch_norm_of_strategies_agrees(void **state)
 {
@@ -242,6 +264,7 @@ int main(void)
         cmocka_unit_test(sync_batch_norm_on_ranks_equals_one_rank),
         cmocka_unit_test(sync_batch_norm_large_mean_keeps_precision),
         cmocka_unit_test(batch_norm_per_rank_differs_from_one_rank),
+        cmocka_unit_test(batch_norm_with_empty_rank_equals_one_rank),
         cmocka_unit_test(sync_batch_norm_of_strategies_agrees),
         cmocka_unit_test(sync_batch_norm_with_empty_ranks_trains),
         cmocka_unit_test(sync_batch_norm_with_different_replicas_is_refused),
