@@ -67,7 +67,9 @@ co_status co_job_check_splits(const co_job *job)
         "against %s, %lld%s",
         co_shape_format(got, sizeof(got), test), (long long)co_dataset_classes(job->test),
         co_shape_format(want, sizeof(want), train), (long long)co_dataset_classes(job->train),
-        co_shape_equal(train, test) ? "" : "; data.resize brings all images to one size");
+        co_shape_equal(train, test) || !co_dataset_has_images(job->train)
+            ? ""
+            : "; data.resize brings all images to one size");
 }
 
 static co_status run_check_watched(const co_watched *watched, const co_metric_form *form,

@@ -236,27 +236,49 @@ static void train_sound_idx_file_is_read(void **state)
     program_assert_success(program_line("data info idx.yaml"));
 }
 
-static void data_info_value_that_is_no_number_is_shown(void **state)
+/* Two training samples of one value, and `test_samples` of the test split, of `width` values. */
+static void write_arrays(int test_samples, int width)
 {
-    static const char header[] =
+    const float value[8] = {1, NAN, 3, 5};
+    char header[512];
+    const uint64_t length = (uint64_t)snprintf(
+        header, sizeof(header),
         "{\"train.input\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[0,8]},"
         "\"train.target\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[8,16]},"
-        "\"test.input\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[16,24]},"
-        "\"test.target\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[24,32]}}";
-    const float value[8] = {1, NAN, 3, 5};
-    const uint64_t length = sizeof(header) - 1;
-    uint8_t file[sizeof(length) + sizeof(header) - 1 + sizeof(value)];
-    const program_result *r;
+        "\"test.input\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[16,24]},"
+        "\"test.target\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[24,32]}}",
+        test_samples, width, test_samples, width);
+    uint8_t file[sizeof(length) + sizeof(header) + sizeof(value)];
 
-    (void)state;
     memcpy(file, &length, sizeof(length));
     memcpy(file + sizeof(length), header, length);
     memcpy(file + sizeof(length) + length, value, sizeof(value));
-    program_write("nan.safetensors", file, sizeof(file));
-    r = program_line("data info '{name: arrays, path: nan.safetensors}'");
+    program_write("arrays.safetensors", file, sizeof(length) + length + sizeof(value));
+}
+
+static void data_info_value_that_is_no_number_is_shown(void **state)
+{
+    const program_result *r;
+
+    (void)state;
+    write_arrays(2, 1);
+    r = program_line("data info '{name: arrays, path: arrays.safetensors}'");
     program_assert_success(r);
     assert_non_null(strstr(r->out, "input: (1) of f32; mean nan, std nan\n"));
     assert_non_null(strstr(r->out, "target: (1) of f32; mean 4.0000, std 1.0000\n"));
+}
+
+static void train_arrays_of_other_shape_are_not_to_be_resized(void **state)
+{
+    const program_result *r;
+
+    (void)state;
+    write_arrays(1, 2);
+    program_write_text("arrays.yaml", "model: mlp\nloss: mse_loss\n"
+                                      "data: {name: arrays, path: arrays.safetensors}\n");
+    r = program_line("train arrays.yaml --run-dir out");
+    program_assert_error(r, 3, "the test split does not fit the training split: samples (2), ");
+    assert_null(strstr(r->err, "resize"));
 }
 
 static void train_data_path_of_no_folder_is_refused(void **state)
@@ -364,6 +386,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(train_damaged_idx_file_is_refused),
         cmocka_unit_test(train_sound_idx_file_is_read),
         cmocka_unit_test(data_info_value_that_is_no_number_is_shown),
+        cmocka_unit_test(train_arrays_of_other_shape_are_not_to_be_resized),
         cmocka_unit_test(train_data_path_of_no_folder_is_refused),
         cmocka_unit_test(train_used_run_directory_is_refused),
         cmocka_unit_test(train_full_disk_leaves_no_partial_file),
