@@ -8,6 +8,7 @@
 #include "cli/init_look.h"
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "core/text.h"
 #include "core/thread.h"
 #include "model/model.h"
@@ -303,8 +304,9 @@ static co_status init_run(const void *options, int n, const char *const *argumen
     CO_TRY(init_check_free(output));
     CO_TRY(init_save(&plan, output));
     if (!o->quiet)
-        printf("%s: %s on %s, %" PRId64 " epochs; `cohort train %s` trains it\n", CO_SHOW(output),
-               CO_SHOW(plan.model), plan.data.format, plan.epochs, CO_SHOW(output));
+        printf("%s: %s on %s, %" PRId64 " epoch%s; `cohort train %s` trains it\n", CO_SHOW(output),
+               CO_SHOW(plan.model), plan.data.format, plan.epochs, co_plural((uint64_t)plan.epochs),
+               CO_SHOW(output));
     return CO_OK;
 }
 

@@ -57,6 +57,8 @@ static void init_idx_files_train(void **state)
     (void)state;
     fixtures_make_idx("digits", FIXTURES_GZIP);
     program_assert_success(program_line("init digits -o idx.yaml"));
+    assert_non_null(strstr(program_line("init digits -o one.yaml --epochs 1")->out,
+                           ", 1 epoch; `cohort train one.yaml`"));
     assert_contains("idx.yaml", "model: lenet5");
     assert_contains("idx.yaml", "# 64 training and 32 test samples of (1, 28, 28), 10 classes");
     assert_trains("idx.yaml");
