@@ -32,8 +32,8 @@ static co_status run_check_apart(const co_spec *spec)
     if (!what)
         return CO_OK;
     return co_value_fail(spec->strategy,
-                         "%s: ranks hold weights of their own with the strategy '%s'; use sync, "
-                         "stale or threads",
+                         "%s: each rank steps by itself with the strategy '%s'; use sync, stale "
+                         "or threads",
                          what, co_spec_strategy_name(spec));
 }
 

@@ -63,7 +63,7 @@ INLINE void channels_read_gradient(float *dy, const cuda_incoming *in, const flo
             dy[e] += more[e];
     }
     if (in->mask) {
-        const uint32_t bits = in->mask[at / 8] >> at % 8;
+        const uint32_t bits = (uint32_t)in->mask[at / 8] >> at % 8;
 
         for (int e = 0; e < together; e++)
             dy[e] = bits >> e & 1 ? dy[e] : 0;
