@@ -3,7 +3,7 @@
 # cores, and as root. Open MPI wants to be told both, the former by another name in each release, and
 # not to look for networks that the ranks of one machine do without.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl=^tcp
-export ASAN_OPTIONS=detect_leaks=0 # it leaks on its own
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" # it leaks on its own
 case $("$1" --version 2>/dev/null) in
 *'(OpenRTE)'*) export OMPI_MCA_rmaps_base_oversubscribe=1 ;; # 4
 *'(Open MPI) 5.'*) export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe ;;

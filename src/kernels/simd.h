@@ -37,9 +37,9 @@
 #define SIMD_LINE 64 /* bytes that a cache fetches at once */
 
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), may_alias));
-/* The same, unaligned. */
+/* The same, unaligned: floats, or pairs of numbers of 16 bits. */
 typedef float loose_vec
-    __attribute__((vector_size(LANES * sizeof(float)), may_alias, aligned(sizeof(float))));
+    __attribute__((vector_size(LANES * sizeof(float)), may_alias, aligned(sizeof(uint16_t))));
 typedef int32_t ivec __attribute__((vector_size(LANES * sizeof(int32_t)), may_alias));
 typedef uint32_t uvec __attribute__((vector_size(LANES * sizeof(uint32_t)), may_alias));
 typedef uint32_t loose_uvec

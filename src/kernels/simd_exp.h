@@ -15,7 +15,7 @@ SIMD_INLINE vec simd_exp(vec x)
     const vec low = simd_max(simd_splat(SIMD_EXP_LEAST), x);
     const vec shifted = low * 1.44269504f + round, n = shifted - round;
     const vec r = (low - n * 0.693359375f) + n * 2.12194440e-4f;
-    const ivec power = ((ivec)shifted << 23) + (127 << 23);
+    const uvec power = ((uvec)shifted << 23) + (127u << 23);
     vec sum = simd_splat(1.0f / 5040);
 
     sum = sum * r + 1.0f / 720;

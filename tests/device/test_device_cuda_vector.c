@@ -134,8 +134,8 @@ static void vector_reductions_of_any_length_have_bits_of_host(void **state)
 static void vector_squares_of_many_blocks_have_bits_of_host(void **state)
 {
     const size_t n = ((size_t)1 << 23) + 1500;
-    float *x = draw(false), *lots = co_calloc(n, sizeof(*lots));
     co_device *device = open_gpu();
+    float *x = draw(false), *lots = co_calloc(n, sizeof(*lots));
     place there, here;
     void *copy;
 
