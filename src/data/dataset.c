@@ -16,8 +16,6 @@
 
 #define DATASET(field) offsetof(co_dataset, field)
 
-#define DATASET_NO_OTHERS (-1) /* on_bad of images that a command names */
-
 static const char *const dataset_on_bad[] = {"error", "skip", NULL};
 
 const co_key co_dataset_common_keys[] = {
@@ -279,7 +277,8 @@ co_status co_dataset_open_as(co_dataset **out, const co_dataset_ops *ops, const 
     st = dataset_read_keys(data, map, config);
     data->ops = ops;
     data->path = NULL;
-    data->on_bad = DATASET_NO_OTHERS;
+    data->on_bad = 0;
+    data->named = true;
     memcpy(data->self, self, ops->self_size);
     if (st == CO_OK)
         st = dataset_setup(data, CO_SPLIT_TEST);
@@ -408,12 +407,12 @@ bool co_dataset_scales(const co_dataset *dataset)
 
 bool co_dataset_skips_bad(const co_dataset *dataset)
 {
-    return dataset->on_bad > 0;
+    return dataset->on_bad != 0;
 }
 
 bool co_dataset_may_skip_bad(const co_dataset *dataset)
 {
-    return dataset->on_bad != DATASET_NO_OTHERS;
+    return !dataset->named;
 }
 
 bool co_dataset_expects(const co_dataset *dataset)

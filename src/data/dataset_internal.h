@@ -21,6 +21,7 @@ struct co_dataset {
     co_ints center_crop;
     bool scaled;    /* JPEGs may be decoded at a smaller scale; false for the test split */
     int on_bad;     /* index into dataset_on_bad */
+    bool named;     /* its images were named one by one: there are no others for bad ones */
     bool framed;    /* `frame`, not `resize`, sets the size; images may differ in size */
     co_frame frame; /* if framed */
     co_dataset_info info;
