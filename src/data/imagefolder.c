@@ -144,6 +144,9 @@ static co_status imagefolder_list(imagefolder *self)
         CO_TRY(imagefolder_list_class(self, class));
         self->first[class + 1] = (uint32_t)self->files.n;
     }
+    if (self->files.n == 0)
+        return co_fail(CO_E_DATA, "%s: holds no folder; each class needs one with its images",
+                       self->folder);
     return CO_OK;
 }
 

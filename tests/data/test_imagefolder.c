@@ -202,6 +202,7 @@ static void imagefolder_bad_folder_is_refused(void **state)
     rmdir(folder_path("val/gnu"));
     assert_int_equal(mkdir(folder_path("none"), 0700), 0);
     refuse(", resize: 8, train: none", CO_SPLIT_TRAIN, "none", "no folder");
+    refuse(", test: none", CO_SPLIT_TEST, "none", "no folder");
     /* a loop of links is ignored like any file name */
     assert_int_equal(symlink("loop", folder_path("train/loop")), 0);
     assert_int_equal(symlink("../train", folder_path("train/up")), 0);
