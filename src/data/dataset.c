@@ -65,19 +65,29 @@ static bool dataset_size_ok(const co_shape *shape)
     return true;
 }
 
-/* Without `resize` and `center_crop`, all images must have the size of the first one. */
-static co_status dataset_first_size(co_dataset *data, co_shape *first)
+static co_status dataset_probe(co_image_info *image, const co_dataset *data, co_buffer *buffer,
+                               uint64_t i)
 {
     char name[CO_DATASET_NAME];
+    co_bytes bytes;
+
+    co_dataset_sample_name(data, name, sizeof(name), i);
+    CO_TRY(data->ops->read(data->self, &bytes, buffer, i));
+    return co_image_probe(image, bytes.at, bytes.n, name);
+}
+
+/* Without `resize` and `center_crop`, all images must have the size of the first one, of those that
+   are not damaged where these are skipped. */
+static co_status dataset_first_size(co_dataset *data, co_shape *first)
+{
     co_buffer buffer = {0};
     co_image_info image;
-    co_bytes bytes;
+    uint64_t i = 0;
     co_status st;
 
-    co_dataset_sample_name(data, name, sizeof(name), 0);
-    st = data->ops->read(data->self, &bytes, &buffer, 0);
-    if (st == CO_OK)
-        st = co_image_probe(&image, bytes.at, bytes.n, name);
+    do
+        st = dataset_probe(&image, data, &buffer, i++);
+    while (st == CO_E_DATA && data->on_bad && i < data->info.count);
     if (st == CO_OK) {
         first->dim[1] = (int64_t)image.height;
         first->dim[2] = (int64_t)image.width;

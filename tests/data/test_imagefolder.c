@@ -184,6 +184,24 @@ static void imagefolder_different_sizes_are_refused(void **state)
     assert_non_null(strstr(co_error_message(), "train/dog/a.png"));
 }
 
+/* Without a size of its own the data set has that of the first image that can be read. */
+static void imagefolder_damaged_first_image_is_skipped(void **state)
+{
+    co_dataset *data;
+
+    (void)state;
+    put("same/cat/1.jpg", "", 0);
+    put("same/cat/2.jpg", "<html>404", 9);
+    refuse(", train: same, on_bad_sample: skip", CO_SPLIT_TRAIN, "same/cat/2.jpg", "neither JPEG");
+    put_picture("same/cat/3.jpg", 20, 30, 1);
+    refuse(", train: same", CO_SPLIT_TRAIN, "same/cat/1.jpg", "too few");
+    data = open_set(", train: same, on_bad_sample: skip", CO_SPLIT_TRAIN);
+    assert_non_null(data);
+    assert_int_equal(co_dataset_shape(data)->dim[1], 20);
+    assert_int_equal(co_dataset_shape(data)->dim[2], 30);
+    co_dataset_destroy(data);
+}
+
 static void imagefolder_bad_folder_is_refused(void **state)
 {
     (void)state;
@@ -240,6 +258,7 @@ int main(void)
         cmocka_unit_test(imagefolder_pixels_equal_decoded_file),
         cmocka_unit_test(imagefolder_bad_file_is_named),
         cmocka_unit_test(imagefolder_different_sizes_are_refused),
+        cmocka_unit_test(imagefolder_damaged_first_image_is_skipped),
         cmocka_unit_test(imagefolder_bad_folder_is_refused),
         cmocka_unit_test(imagefolder_failed_allocation_is_an_error),
     };
