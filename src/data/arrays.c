@@ -268,6 +268,29 @@ static co_status arrays_check_labels(arrays *self)
     return CO_OK;
 }
 
+/* Without the key the classes are those of the training split, where its labels are there: the test
+   split may lack some. */
+static co_status arrays_count_training(arrays *self)
+{
+    static const char *const files[] = {"train.label.npy", "train.label.npy.gz"};
+    arrays train = {.path = self->path, .split = "train", .label = -1};
+    const co_named_tensor *tensor =
+        self->file ? co_safetensors_find(self->file, "train.label") : NULL;
+    co_status st = tensor ? arrays_add_tensor(&train, tensor) : CO_OK;
+    char path[ARRAYS_PATH];
+
+    for (size_t i = 0; i < 2 && !self->file && train.n == 0 && st == CO_OK; i++) {
+        st = co_fs_join(path, sizeof(path), self->path, files[i]);
+        if (st == CO_OK && co_fs_exists(path))
+            st = arrays_add_file(&train, files[i]);
+    }
+    if (st == CO_OK && train.n)
+        st = arrays_check_labels(&train);
+    self->classes = train.classes;
+    co_npy_close(&train.field[0].npy);
+    return st;
+}
+
 /* Move the input to index 0, where co_dataset_info wants it. */
 static co_status arrays_order(arrays *self)
 {
@@ -289,7 +312,7 @@ static co_status arrays_order(arrays *self)
     return CO_OK;
 }
 
-static co_status arrays_describe(arrays *self, co_dataset_info *info)
+static co_status arrays_describe(arrays *self, co_dataset_info *info, co_split split)
 {
     int target;
 
@@ -300,6 +323,8 @@ static co_status arrays_describe(arrays *self, co_dataset_info *info)
                        self->path, self->split, self->split);
     info->count = self->count;
     if (self->label >= 0) {
+        if (!self->classes && split == CO_SPLIT_TEST)
+            CO_TRY(arrays_count_training(self));
         CO_TRY(arrays_check_labels(self));
         info->classes = self->classes;
     } else {
@@ -336,7 +361,7 @@ static co_status arrays_open(void *state, co_dataset_info *info, const char *pat
     self->label = -1;
     st = S_ISDIR(at.st_mode) ? arrays_find_files(self) : arrays_find_tensors(self);
     if (st == CO_OK)
-        st = arrays_describe(self, info);
+        st = arrays_describe(self, info, split);
     if (st != CO_OK)
         arrays_close(self);
     return st;

@@ -71,7 +71,7 @@ static co_status idx_images_check(const co_idx_images *set, int64_t classes, con
     return CO_OK;
 }
 
-static int64_t idx_images_count_classes(const co_idx *label)
+int64_t co_idx_images_count_classes(const co_idx *label)
 {
     int64_t classes = 0;
 
@@ -89,7 +89,7 @@ co_status co_idx_images_open_files(co_idx_images *out, co_dataset_info *info, co
     memset(out, 0, sizeof(*out));
     st = co_idx_open(&out->label, label, 1);
     if (st == CO_OK && classes == 0)
-        classes = idx_images_count_classes(&out->label);
+        classes = co_idx_images_count_classes(&out->label);
     if (st == CO_OK)
         st = co_idx_open(&out->image, image, 3);
     if (st == CO_OK)

@@ -19,6 +19,8 @@ co_status co_idx_images_open(co_idx_images *out, co_dataset_info *info, const ch
 /* Open two files; `classes` 0 means as many as the largest label needs. */
 co_status co_idx_images_open_files(co_idx_images *out, co_dataset_info *info, const char *image,
                                    const char *label, int64_t classes, const char *dataset);
+/* As many as the largest label needs. */
+int64_t co_idx_images_count_classes(const co_idx *label);
 /* For co_dataset_ops; `self` is a co_idx_images. */
 co_status co_idx_images_read(const void *self, co_bytes *out, co_buffer *buffer, uint64_t i);
 int32_t co_idx_images_label(const void *self, uint64_t i);

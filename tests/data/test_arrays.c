@@ -240,6 +240,46 @@ static void arrays_safetensors_file_gives_fields(void **state)
     files_remove("all.safetensors");
 }
 
+static void assert_test_classes(const char *name, int64_t classes)
+{
+    char config[512];
+    co_dataset *data;
+
+    snprintf(config, sizeof(config), "{name: arrays, path: %s}", files_path(name));
+    if (co_dataset_open(&data, config, CO_SPLIT_TEST) != CO_OK)
+        fail_msg("%s", co_error_message());
+    assert_int_equal(co_dataset_classes(data), classes);
+    co_dataset_destroy(data);
+}
+
+/* A test split without the highest label is opened alone when a run is evaluated. */
+static void arrays_classes_are_those_of_training(void **state)
+{
+    const int32_t input[6] = {0};
+    const double target[3] = {0};
+    const int64_t train[3] = {0, 2, 1}, test[3] = {0, 1, 0}, more[3] = {0, 3, 1};
+    const co_named_tensor tensors[] = {
+        {"train.label", CO_I64, {1, {3}}, train, sizeof(train)},
+        {"test.input", CO_I32, {2, {3, 2}}, input, sizeof(input)},
+        {"test.label", CO_I64, {1, {3}}, test, sizeof(test)},
+    };
+    co_dataset *data;
+    char config[512];
+
+    (void)state;
+    write_split("train", input, target, train);
+    write_split("test", input, target, test);
+    assert_test_classes("", 3);
+    write_split("test", input, target, more);
+    snprintf(config, sizeof(config), "{name: arrays, path: %s}", files_path(""));
+    assert_int_equal(co_dataset_open(&data, config, CO_SPLIT_TEST), CO_E_DATA);
+    assert_non_null(strstr(co_error_message(), "label 1 of test.label is 3; labels are 0 to 2"));
+    files_remove("train.label.npy");
+    assert_test_classes("", 4); /* nothing else is known */
+    assert_int_equal(co_safetensors_write(files_path("all.safetensors"), tensors, 3, NULL), CO_OK);
+    assert_test_classes("all.safetensors", 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +288,7 @@ int main(void)
         cmocka_unit_test(arrays_folder_gives_fields),
         cmocka_unit_test(arrays_inconsistent_fields_are_refused),
         cmocka_unit_test(arrays_safetensors_file_gives_fields),
+        cmocka_unit_test(arrays_classes_are_those_of_training),
     };
 
     return cmocka_run_group_tests(tests, files_setup, files_teardown);

@@ -324,6 +324,25 @@ static void idx_takes_any_file_names(void **state)
     files_remove("kinds.gz");
 }
 
+/* A test split without the highest label is opened alone when a run is evaluated. */
+static void idx_classes_are_those_of_training(void **state)
+{
+    co_dataset *data = NULL;
+
+    (void)state;
+    write_set(NULL);
+    assert_int_equal(open_idx(&data, "", CO_SPLIT_TEST), CO_OK);
+    assert_int_equal(co_dataset_classes(data), 10);
+    co_dataset_destroy(data);
+    assert_int_equal(open_idx(&data, ", labels: none", CO_SPLIT_TEST), CO_OK);
+    assert_int_equal(co_dataset_classes(data), TEST); /* nothing else is known */
+    co_dataset_destroy(data);
+    write_labels("few", TRAIN, label_up_to_3);
+    assert_int_equal(open_idx(&data, ", labels: few", CO_SPLIT_TEST), CO_E_DATA);
+    assert_non_null(strstr(co_error_message(), "t10k-labels-idx1-ubyte: sample 4 has label 4"));
+    files_remove("few");
+}
+
 static void synthetic_same_keys_give_same_samples(void **state)
 {
     static const char *const configs[] = {"synthetic", "{name: synthetic, seed: 1234}",
@@ -463,6 +482,7 @@ int main(void)
         cmocka_unit_test(dataset_inconsistent_files_are_refused),
         cmocka_unit_test(dataset_other_file_names_are_found),
         cmocka_unit_test(idx_takes_any_file_names),
+        cmocka_unit_test(idx_classes_are_those_of_training),
         cmocka_unit_test(synthetic_same_keys_give_same_samples),
         cmocka_unit_test(synthetic_nearest_mean_is_own_class),
         cmocka_unit_test(fashion_mnist_has_its_checksums),
