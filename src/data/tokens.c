@@ -43,8 +43,9 @@ static const co_key tokens_keys[] = {
     {"context", CO_KEY_INT, offsetof(tokens, context), NULL, 1, CO_CONTEXT_MAX, NULL,
      "tokens of a sample"},
     {"vocabulary", CO_KEY_INT, offsetof(tokens, vocabulary), "count", 1, INT32_MAX, tokens_count,
-     "tokens are below this, 50257 for GPT-2's; count: one more than the highest, for which all "
-     "files are read once"},
+     "tokens are below this, 50257 for GPT-2's; count: one more than the highest of the files, "
+     "which "
+     "are all read once, and of a tokenizer beside them"},
     {"dtype", CO_KEY_CHOICE, offsetof(tokens, dtype), "u16", 0, 0, tokens_dtypes,
      "of files without llm.c's header, which says it"},
     {"test", CO_KEY_STRING, offsetof(tokens, test), "~", 0, 0, NULL,
@@ -124,13 +125,42 @@ static void tokens_choose(tokens *self, co_split split)
     }
 }
 
-static void tokens_count_vocabulary(tokens *self)
+/* The tokenizer beside the first file. */
+static co_status tokens_load_tokenizer(co_tokenizer *out, bool *found, const tokens *self)
 {
+    const char *path = self->file[0].path, *slash = strrchr(path, '/');
+    const size_t n = slash ? (size_t)(slash - path) : 1;
+    char *folder = co_calloc(n + 1, 1);
+    co_status st = CO_OK;
+
+    if (!folder)
+        return CO_E_NOMEM;
+    memcpy(folder, slash ? path : ".", n);
+    *found = co_tokenizer_is_in(folder);
+    if (*found)
+        st = co_tokenizer_load(out, folder);
+    co_free(folder);
+    return st;
+}
+
+/* One more than the highest token, of the files or of the tokenizer beside them: they may lack some
+   of its tokens. */
+static co_status tokens_count_vocabulary(tokens *self)
+{
+    co_tokenizer tokenizer;
+    bool found = false;
+
+    CO_TRY(tokens_load_tokenizer(&tokenizer, &found, self));
+    if (found) {
+        self->vocabulary = co_tokenizer_tokens(&tokenizer);
+        co_tokenizer_close(&tokenizer);
+    }
     for (size_t i = 0; i < self->n; i++) {
         const int64_t need = (int64_t)co_token_highest(&self->file[i].sequence) + 1;
 
         self->vocabulary = need > self->vocabulary ? need : self->vocabulary;
     }
+    return CO_OK;
 }
 
 static co_status tokens_setup(tokens *self, co_dataset_info *info, const char *path, co_split split)
@@ -144,7 +174,7 @@ static co_status tokens_setup(tokens *self, co_dataset_info *info, const char *p
     if (!self->sequence)
         return CO_E_NOMEM;
     if (!self->vocabulary)
-        tokens_count_vocabulary(self);
+        CO_TRY(tokens_count_vocabulary(self));
     self->windows = (co_token_windows){.sequence = self->sequence,
                                        .context = self->context,
                                        .vocabulary = self->vocabulary,
@@ -188,24 +218,6 @@ static co_status tokens_draw(const void *state, void *out, int k, uint64_t i, ui
                              uint64_t epoch)
 {
     return co_token_windows_draw(&((const tokens *)state)->windows, out, k, i, seed, epoch);
-}
-
-/* The tokenizer beside the first file. */
-static co_status tokens_load_tokenizer(co_tokenizer *out, bool *found, const tokens *self)
-{
-    const char *path = self->file[0].path, *slash = strrchr(path, '/');
-    const size_t n = slash ? (size_t)(slash - path) : 1;
-    char *folder = co_calloc(n + 1, 1);
-    co_status st = CO_OK;
-
-    if (!folder)
-        return CO_E_NOMEM;
-    memcpy(folder, slash ? path : ".", n);
-    *found = co_tokenizer_is_in(folder);
-    if (*found)
-        st = co_tokenizer_load(out, folder);
-    co_free(folder);
-    return st;
 }
 
 static double tokens_bytes_per_token(const void *state)

@@ -90,6 +90,22 @@ static void language_run_keeps_its_tokenizer(void **state)
     assert_true(program_exists("by-pairs/tokenizer/merges.txt"));
 }
 
+/* A text has few of the 256 bytes, and the model predicts them all. */
+static void language_model_of_a_tokenized_file_writes_text(void **state)
+{
+    const program_result *r;
+
+    (void)state;
+    program_assert_success(program_line("data tokenize text.txt bytes --tokenizer bytes --quiet"));
+    program_assert_success(program_line("train text.yaml --run-dir of-bytes --quiet -s max_steps=8 "
+                                        "-s 'data={name: tokens, path: bytes, context: 8}'"));
+    r = program_line("generate of-bytes --prompt the --tokens 4");
+    program_assert_success(r);
+    assert_int_equal(strncmp(r->out, "the", 3), 0);
+    program_remove("of-bytes");
+    program_remove("bytes");
+}
+
 /* With bytes and with pairs: loss over log 2 and the bytes of a token. */
 static void language_bits_per_byte_follow_the_loss(void **state)
 {
@@ -259,6 +275,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(language_resumed_run_equals_whole),
         cmocka_unit_test(language_run_keeps_its_tokenizer),
+        cmocka_unit_test(language_model_of_a_tokenized_file_writes_text),
         cmocka_unit_test(language_bits_per_byte_follow_the_loss),
         cmocka_unit_test(language_eval_counts_samples_and_tokens),
         cmocka_unit_test(language_best_epoch_has_the_lowest_loss),

@@ -22,7 +22,7 @@ static void tokenize_makes_a_data_set(void **state)
         const char *options, *said, *key, *info;
     } cases[] = {
         {"", "48 tokens of a vocabulary of 11", "count", "vocabulary       11"},
-        {"--tokenizer bytes", "48 tokens of a vocabulary of 256", "256", "vocabulary       256"},
+        {"--tokenizer bytes", "48 tokens of a vocabulary of 256", "count", "vocabulary       256"},
         {"--tokenizer bpe --vocab 260", "tokens of a vocabulary of 260", "260",
          "vocabulary       260"},
     };
