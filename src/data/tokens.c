@@ -75,6 +75,11 @@ static co_status tokens_add(tokens *self, const char *folder, const char *name, 
     *file = (tokens_file){.path = co_fs_join_new(folder, name), .test = test};
     if (!file->path)
         return CO_E_NOMEM;
+    /* The file that `test` names may be among those of the folder `path`. */
+    if (!test && self->test && co_fs_same(file->path, self->test)) {
+        co_free(file->path);
+        return CO_OK;
+    }
     self->n++;
     self->tests += test;
     return co_token_file_open(&file->file, &file->sequence, file->path, self->dtype ? 4 : 2);

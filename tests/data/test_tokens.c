@@ -111,6 +111,10 @@ static void tokens_of_the_test_key_are_the_test_split(void **state)
     snprintf(more, sizeof(more), ", test: %s", files_path("b.bin"));
     assert_holds("a.bin", more, CO_SPLIT_TRAIN, 4, 0, 59);
     assert_holds("a.bin", more, CO_SPLIT_TEST, 2, 50, 59);
+    /* in the folder of the training split, too */
+    assert_holds("", more, CO_SPLIT_TRAIN, 4, 0, 59);
+    assert_holds("", more, CO_SPLIT_TEST, 2, 50, 59);
+    assert_refused("b.bin", more, CO_SPLIT_TRAIN, CO_E_DATA, "every file of tokens is of the test");
     files_remove("a.bin");
     files_remove("b.bin");
 }
