@@ -1,6 +1,6 @@
 /*
  * linear_rules.c - which linear layers our own loops are the fixed choice for, before oneDNN's:
- * tables from measurements (`cohort bench kernels` with one thread, docs/performance.md).
+ * tables from measurements (`cohort bench kernels` with one thread, docs/kernels.md).
  */
 #include "backends/cpu/linear.h"
 #include "core/isa.h"
