@@ -31,6 +31,7 @@
 
 typedef struct get {
     const co_get_options *options;
+    char folder[GET_MAX_PATH];  /* without slashes at its end */
     char staging[GET_MAX_PATH]; /* FOLDER.part */
     char why[GET_MAX_WHY];      /* what each mirror has answered */
 } get;
@@ -201,7 +202,7 @@ static co_status get_finish(const get *g)
     char archive[GET_MAX_PATH], folder[GET_MAX_PATH], there[GET_MAX_PATH];
 
     if (!o->set->unpacked)
-        return get_publish(g->staging, o->folder);
+        return get_publish(g->staging, g->folder);
     CO_TRY(co_fs_join(archive, sizeof(archive), g->staging, o->set->file[0].name));
     CO_TRY(co_fs_join(folder, sizeof(folder), g->staging, GET_UNPACKED));
     CO_TRY(co_fs_join(there, sizeof(there), folder, o->set->there));
@@ -210,7 +211,7 @@ static co_status get_finish(const get *g)
     CO_TRY(co_unpack(archive, folder, o->set->unpacked, &o->progress));
     if (!co_fs_exists(there))
         return co_fail(CO_E_DATA, "%s: has no %s in it", o->set->file[0].name, o->set->there);
-    return get_publish(folder, o->folder);
+    return get_publish(folder, g->folder);
 }
 
 static co_status get_all(get *g)
@@ -243,6 +244,19 @@ static co_status get_lock(int *lock, char path[GET_MAX_PATH], const char *folder
     return co_fail(CO_E_USAGE, "%s: another process is fetching it", folder);
 }
 
+static co_status get_name_folders(get *g)
+{
+    const char *folder = g->options->folder;
+    size_t n = strlen(folder);
+
+    while (n > 1 && folder[n - 1] == '/')
+        n--;
+    if (n == 0 || snprintf(g->folder, sizeof(g->folder), "%.*s", (int)n, folder) >= GET_MAX_PATH ||
+        snprintf(g->staging, sizeof(g->staging), "%s.part", g->folder) >= GET_MAX_PATH)
+        return co_fail(CO_E_USAGE, "%s: the path is too long, or empty", folder);
+    return CO_OK;
+}
+
 co_status co_get(const co_get_options *options)
 {
     get g = {.options = options};
@@ -252,9 +266,8 @@ co_status co_get(const co_get_options *options)
 
     if (co_fs_exists(options->folder))
         return co_fail(CO_E_USAGE, "%s: is there; remove it to fetch it again", options->folder);
-    if (snprintf(g.staging, sizeof(g.staging), "%s.part", options->folder) >= GET_MAX_PATH)
-        return co_fail(CO_E_USAGE, "%s: the path is too long", options->folder);
-    CO_TRY(get_lock(&lock, lock_path, options->folder));
+    CO_TRY(get_name_folders(&g));
+    CO_TRY(get_lock(&lock, lock_path, g.folder));
     st = get_all(&g);
     if (st != CO_E_INTERRUPTED && st != CO_E_TERMINATED)
         co_fs_remove_folder(g.staging);

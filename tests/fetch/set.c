@@ -60,12 +60,17 @@ void set_write(const char *path, size_t n)
     assert_int_equal(fclose(out), 0);
 }
 
-co_status set_fetch(const char *from)
+co_status set_fetch_to(const char *to, const char *from)
 {
     const co_get_options options = {
-        .set = &set, .folder = "home/set", .from = from, .progress = {.tick = set_tick}};
+        .set = &set, .folder = to, .from = from, .progress = {.tick = set_tick}};
 
     return co_get(&options);
+}
+
+co_status set_fetch(const char *from)
+{
+    return set_fetch_to("home/set", from);
 }
 
 size_t set_count(const char *folder)

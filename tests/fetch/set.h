@@ -22,6 +22,7 @@ void set_take_sums(const uint8_t *bytes, size_t n);
 void set_write(const char *path, size_t n);
 /* To home/set. */
 co_status set_fetch(const char *from);
+co_status set_fetch_to(const char *to, const char *from);
 size_t set_count(const char *folder);
 void set_assert_none(void);
 /* It is there, and nothing else; it is removed for the next. */

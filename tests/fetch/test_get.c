@@ -85,6 +85,20 @@ static void get_hostile_server_leaves_nothing(void **state)
     assert_refused(SERVER_ROUND, "redirect");
 }
 
+/* As a shell completes it. */
+static void get_folder_may_end_with_a_slash(void **state)
+{
+    (void)state;
+    mkdir("mirror", 0700);
+    set_write("mirror/set.bin", SET_SIZE);
+    if (set_fetch_to("home/set//", "mirror") != CO_OK)
+        fail_msg("%s", co_error_message());
+    set_assert_whole();
+    assert_int_equal(set_fetch_to("", "mirror"), CO_E_USAGE);
+    unlink("mirror/set.bin");
+    rmdir("mirror");
+}
+
 /* The second mirror is asked where the first has another file. */
 static void get_next_mirror_is_asked(void **state)
 {
@@ -234,6 +248,7 @@ int main(void)
         cmocka_unit_test(get_broken_connection_is_continued),
         cmocka_unit_test(get_bad_server_leaves_nothing),
         cmocka_unit_test(get_hostile_server_leaves_nothing),
+        cmocka_unit_test(get_folder_may_end_with_a_slash),
         cmocka_unit_test(get_next_mirror_is_asked),
         cmocka_unit_test(get_interrupted_download_is_continued),
         cmocka_unit_test(get_archive_is_unpacked_below_its_folder),
