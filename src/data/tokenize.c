@@ -21,6 +21,7 @@ typedef struct tokenize {
     co_bpe_trainer *trainer; /* owned */
     co_atomic_file *file;    /* owned */
     size_t size;             /* bytes of a token */
+    bool made;               /* the target is there */
 } tokenize;
 
 /* Give each word of the source to `take`. */
@@ -118,15 +119,32 @@ static co_status tokenize_finish(tokenize *t)
     return co_atomic_commit(file);
 }
 
+/* It must not be there: not at the beginning, and not now, after the first reading. */
+static co_status tokenize_check_target(const tokenize *t)
+{
+    if (!co_fs_exists(t->options->target))
+        return CO_OK;
+    return co_fail(CO_E_USAGE, "%s is there: remove it, or give another name", t->options->target);
+}
+
+static co_status tokenize_make_target(tokenize *t)
+{
+    CO_TRY(tokenize_check_target(t));
+    CO_TRY(co_fs_mkdirs(t->options->target));
+    t->made = true;
+    return CO_OK;
+}
+
 static co_status tokenize_run(tokenize *t)
 {
     static const uint8_t header[CO_TOKEN_HEADER];
     char path[TOKENIZE_PATH];
 
+    CO_TRY(tokenize_check_target(t));
     CO_TRY(tokenize_prepare(t));
     t->done.vocabulary = co_tokenizer_tokens(&t->tokenizer);
     t->size = t->done.vocabulary <= UINT16_MAX + 1 ? 2 : 4;
-    CO_TRY(co_fs_mkdirs(t->options->target));
+    CO_TRY(tokenize_make_target(t));
     CO_TRY(co_fs_join(path, sizeof(path), t->options->target, "tokens.bin"));
     CO_TRY(co_atomic_open(&t->file, path));
     fwrite(header, sizeof(header), 1, co_atomic_stream(t->file));
@@ -138,12 +156,11 @@ static co_status tokenize_run(tokenize *t)
 co_status co_tokenize(co_tokenized *out, const co_tokenize_options *options)
 {
     tokenize t = {.options = options};
-    co_status st =
-        co_fs_exists(options->target)
-            ? co_fail(CO_E_USAGE, "%s is there: remove it, or give another name", options->target)
-            : tokenize_run(&t);
+    const co_status st = tokenize_run(&t);
 
     co_atomic_discard(t.file);
+    if (st != CO_OK && t.made)
+        co_fs_remove_folder(options->target);
     co_tokenizer_close(&t.tokenizer);
     co_bpe_trainer_destroy(t.trainer);
     *out = t.done;

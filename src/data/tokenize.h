@@ -21,7 +21,7 @@ typedef struct co_tokenized {
 } co_tokenized;
 
 /* Write TARGET/tokens.bin in llm.c's layout, u16 where the vocabulary allows it, else u32, and the
-   tokenizer's files beside it. On failure there is no tokens.bin. */
+   tokenizer's files beside it. On failure there is no TARGET. */
 co_status co_tokenize(co_tokenized *out, const co_tokenize_options *options);
 
 #endif

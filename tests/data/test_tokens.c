@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/fs.h"
 #include "data/data.h"
 #include "data/token_file.h"
+#include "data/tokenize.h"
 #include "files.h"
 
 #define CONTEXT 4
@@ -173,6 +175,37 @@ static void tokens_in_an_unusable_file_are_refused(void **state)
     assert_refused("", "", CO_SPLIT_TRAIN, CO_E_DATA, "no file of tokens, *.bin");
 }
 
+#define TEXT_SIZE ((size_t)3 << 19) /* `check` is called once in each of the two readings */
+
+static co_status interrupt(void *calls)
+{
+    return --*(int *)calls > 0 ? CO_OK : co_fail(CO_E_INTERRUPTED, "interrupted");
+}
+
+static void tokenize_interrupted_leaves_nothing(void **state)
+{
+    static char text[TEXT_SIZE];
+    char source[600], target[600];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = i % 7 == 6 ? ' ' : 'a';
+    files_write("long.txt", text, sizeof(text));
+    snprintf(source, sizeof(source), "%s", files_path("long.txt"));
+    snprintf(target, sizeof(target), "%s", files_path("made"));
+    for (int calls = 1; calls <= 3; calls++) {
+        int left = calls;
+        const co_tokenize_options options = {
+            .source = source, .target = target, .check = interrupt, .arg = &left};
+        co_tokenized done;
+
+        assert_int_equal(co_tokenize(&done, &options), calls < 3 ? CO_E_INTERRUPTED : CO_OK);
+        assert_int_equal(co_fs_exists(target), calls == 3);
+    }
+    co_fs_remove_folder(target);
+    files_remove("long.txt");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +214,7 @@ int main(void)
         cmocka_unit_test(tokens_of_the_test_key_are_the_test_split),
         cmocka_unit_test(tokens_beyond_the_vocabulary_name_the_place),
         cmocka_unit_test(tokens_in_an_unusable_file_are_refused),
+        cmocka_unit_test(tokenize_interrupted_leaves_nothing),
     };
 
     return cmocka_run_group_tests(tests, files_setup, files_teardown);
