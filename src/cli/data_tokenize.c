@@ -10,12 +10,13 @@
 
 typedef struct data_tokenize_options {
     const char *tokenizer, *merges;
-    int64_t vocabulary;
+    int64_t vocabulary; /* 0: none is given */
     bool quiet;
 } data_tokenize_options;
 
-static const data_tokenize_options data_tokenize_defaults = {.tokenizer = "char",
-                                                             .vocabulary = 8192};
+#define DATA_TOKENIZE_VOCABULARY 8192
+
+static const data_tokenize_options data_tokenize_defaults = {.tokenizer = "char"};
 
 static const cli_argument data_tokenize_arguments[] = {
     {"SRC", false, "a text file"},
@@ -43,6 +44,8 @@ static co_status data_tokenize_kind(co_tokenizer_kind *out, const data_tokenize_
             *out = (co_tokenizer_kind)i;
             if (o->merges && *out != CO_TOKENIZER_BPE)
                 return co_fail(CO_E_USAGE, "--merges is for --tokenizer bpe");
+            if (o->vocabulary && (o->merges || *out != CO_TOKENIZER_BPE))
+                return co_fail(CO_E_USAGE, "--vocab is for --tokenizer bpe without --merges");
             return CO_OK;
         }
     return co_fail(CO_E_USAGE, "--tokenizer takes char, bytes or bpe, not '%s'", o->tokenizer);
@@ -60,7 +63,8 @@ static co_status data_tokenize_run(const void *options, int n, const char *const
     co_child_guard guard;
     co_tokenize_options work = {.source = argument[0],
                                 .target = argument[1],
-                                .vocabulary = o->vocabulary,
+                                .vocabulary =
+                                    o->vocabulary ? o->vocabulary : DATA_TOKENIZE_VOCABULARY,
                                 .merges = o->merges,
                                 .check = data_tokenize_check,
                                 .arg = &guard};

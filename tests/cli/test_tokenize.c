@@ -159,6 +159,11 @@ static void tokenize_wrong_input_is_refused(void **state)
                          "--tokenizer takes char, bytes or bpe");
     program_assert_error(program_line("data tokenize two.txt made --merges m"), 2,
                          "--merges is for --tokenizer bpe");
+    program_assert_error(program_line("data tokenize two.txt made --vocab 300"), 2,
+                         "--vocab is for --tokenizer bpe without --merges");
+    program_assert_error(
+        program_line("data tokenize two.txt made --tokenizer bpe --vocab 300 --merges m"), 2,
+        "--vocab is for --tokenizer bpe without --merges");
     program_assert_error(program_line("data tokenize two.txt bad.txt"), 2, "bad.txt is there");
     assert_false(program_exists("made"));
 }
