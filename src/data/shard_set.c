@@ -207,7 +207,8 @@ co_status co_shard_set_open(co_shard_set *out, const co_shard_set_options *optio
     size_t size;
 
     *out = (co_shard_set){.walked = false};
-    CO_TRY(set_join(out->root, options->path, options->split));
+    /* A web server may not take two slashes for one. */
+    CO_TRY(co_fs_join(out->root, sizeof(out->root), options->path, options->split));
     if (co_range_is_address(options->path))
         return set_open_remote(out, options);
     if (co_shard_pattern_is(options->split) && !options->packed)

@@ -161,6 +161,27 @@ static void remote_cache_fetches_each_block_once(void **state)
     co_shard_set_close(&set);
 }
 
+/* It is the same address, to a server and in the cache. */
+static void remote_address_may_end_with_a_slash(void **state)
+{
+    const size_t n = strlen(server->url);
+    co_shard_set set;
+    uint64_t bytes;
+
+    (void)state;
+    open_remote(&set, "set", 1 << 30);
+    assert_true(same_samples(&set, "set", 0, 1));
+    co_shard_set_close(&set);
+    bytes = server->bytes;
+    strcpy(server->url + n, "/");
+    open_remote(&set, "set", 1 << 30);
+    server->url[n] = '\0';
+    assert_null(strstr(set.root + n, "//"));
+    assert_true(same_samples(&set, "set", 0, 1));
+    assert_int_equal(server->bytes - bytes, CO_SHARD_HEAD);
+    co_shard_set_close(&set);
+}
+
 static void expect_read(const co_shard_set *set, uint64_t i, co_status expected, const char *words)
 {
     co_buffer buffer = {0};
@@ -458,6 +479,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(remote_cache_fetches_each_block_once, begin),
+        cmocka_unit_test_setup(remote_address_may_end_with_a_slash, begin),
         cmocka_unit_test_setup(remote_packs_are_fetched_once_and_verified, begin),
         cmocka_unit_test_setup(remote_pack_shard_that_goes_is_named, begin),
         cmocka_unit_test_setup(remote_expected_samples_are_fetched_ahead, begin),
