@@ -46,8 +46,8 @@ static co_status data_info_bad(data_info_moments *m, const co_dataset *data, co_
 {
     if (st != CO_E_DATA || !co_dataset_skips_bad(data))
         return st;
-    if (m->bad++ < DATA_INFO_MAX_ROWS)
-        printf("  bad sample       %s\n", co_error_message());
+    m->bad++;
+    printf("  bad sample       %s\n", co_error_message());
     return CO_OK;
 }
 

@@ -233,6 +233,8 @@ static void expect_text(const char *path, const char *words)
 /* Only bad.jpg in training and bad.png in the test split: one of each in both epochs. */
 static void train_skip_replaces_bad_images(void **state)
 {
+    char name[64];
+
     (void)state;
     program_write_text("set/train/a/bad.jpg", "no image");
     program_write_text("set/val/b/bad.png", "no image");
@@ -247,6 +249,18 @@ static void train_skip_replaces_bad_images(void **state)
     program_assert_success(program_line("data info '" SKIPPING "'"));
     expect_text("stdout.txt", "bad sample       set/train/a/bad.jpg: neither JPEG nor PNG");
     expect_text("stdout.txt", "bad samples      1");
+    for (int i = 1; i <= 120; i++) {
+        snprintf(name, sizeof(name), "set/train/a/bad%d.jpg", i);
+        program_write_text(name, "no image");
+    }
+    program_assert_success(program_line("data info '" SKIPPING "'"));
+    expect_text("stdout.txt", "bad samples      121");
+    for (int i = 1; i <= 120; i++) {
+        snprintf(name, sizeof(name), "set/train/a/bad%d.jpg: neither", i);
+        expect_text("stdout.txt", name);
+        *strchr(name, ':') = '\0';
+        program_remove(name);
+    }
     program_remove("run");
     program_remove("set/train/a/bad.jpg");
     program_remove("set/val/b/bad.png");
