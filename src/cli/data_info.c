@@ -244,7 +244,7 @@ static co_status data_info_run(const void *options, int n, const char *const *ar
     co_status st;
 
     (void)n;
-    if (cli_data_info_is_tokens(given))
+    if (o->set.n == 0 && cli_data_info_is_tokens(given))
         return cli_data_info_tokens(given);
     if (data_info_is_data(given)) {
         CO_TRY(init_look_value(value, given));

@@ -91,6 +91,9 @@ static void tokenize_info_describes_the_folder(void **state)
     program_write_text("two.txt", TEXT TEXT);
     program_assert_success(program_line("data tokenize two.txt made --quiet"));
     assert_said(program_line("data info made"), made);
+    /* with --set it is a data set as any other */
+    assert_said(program_line("data info made --set data.context=4 --set data.test_fraction=0.5"),
+                (const char *const[]){"test split of tokens\n  samples          6\n", NULL});
     write_tokens("made/more.bin", (const uint16_t[]){1, 2, 11}, 3);
     program_assert_error(program_line("data info made"), 3,
                          "made/more.bin: token 11; the tokenizer beside it has 11");
