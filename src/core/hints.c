@@ -39,8 +39,8 @@ static const hint_key hint_keys[] = {
     {"max_time time_limit walltime", "max_seconds", "3600"},
     {"lr learning_rate base_lr init_lr initial_lr eta", "optimizer.lr", "0.1"},
     {"momentum nesterov dampening betas eps", NULL,
-     "it is a key of the optimizer: `optimizer: {name: sgd, momentum: 0.9}`; see `cohort list "
-     "optimizers`"},
+     "it is a key of some optimizers: `optimizer: {name: sgd, momentum: 0.9}`; see `cohort "
+     "list optimizers`"},
     {"weight_decay wd l2 decay", "optimizer.weight_decay", "1e-4"},
     {"beta1 beta2 adam_beta1 adam_beta2 beta_1 beta_2", "optimizer.betas", "[0.9, 0.999]"},
     {"opt optim optimizer_name optimizer_type", "optimizer", "sgd"},
