@@ -22,6 +22,8 @@
 #include "device/device.h"
 #include "optim/optim.h"
 #include "train/run_internal.h"
+#include "train/run_mpi.h"
+#include "train/run_session.h"
 #include "train/rundir.h"
 
 #define DRY_SAMPLES 32                  /* to read of each split, evenly spaced */
@@ -84,6 +86,18 @@ static co_status dry_check_lock(const char *run_dir)
                             "give another --run-dir",
                             run_dir)
                   : CO_OK;
+}
+
+/* Whether the run can continue without a rank as `on_failure` says. */
+static co_status dry_check_failure(co_job *job, const co_train_options *options)
+{
+    co_session *session;
+
+    if (job->under_mpi)
+        return co_run_check_mpi(job, options);
+    CO_TRY(co_job_open_session(&session, job));
+    co_job_close_session(session, job);
+    return CO_OK;
 }
 
 static co_status dry_check_dir(co_dry_run *out, co_job *job, const co_train_options *options)
@@ -265,6 +279,7 @@ static co_status dry_make(co_dry_run *out, co_job *job, const co_train_options *
     CO_TRY(dry_read(&out->read_samples, job->train));
     if (job->test)
         CO_TRY(dry_read(&out->read_samples, job->test));
+    CO_TRY(dry_check_failure(job, options));
     CO_TRY(dry_check_dir(out, job, options));
     CO_TRY(dry_find_resume(out, job));
     job->bench_rounds = 1; /* measured kernels go into no config */

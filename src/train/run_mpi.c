@@ -16,7 +16,7 @@
 #include "state/state.h"
 
 /* Over MPI ranks are not restarted from inside; the launcher may start a new world. */
-static co_status run_check_mpi(const co_job *job, const co_train_options *options)
+co_status co_run_check_mpi(const co_job *job, const co_train_options *options)
 {
     if (job->spec.on_failure == CO_ON_FAILURE_STOP || options->notes)
         return CO_OK;
@@ -138,7 +138,7 @@ co_status co_run_mpi(co_job *job, const co_train_options *options, const co_laun
     co_notes_restart restart;
     co_status st;
 
-    CO_TRY(run_check_mpi(job, options));
+    CO_TRY(co_run_check_mpi(job, options));
     if (options->notes) {
         co_notes_read_restart(&restart, options->notes);
         job->restart = &restart;

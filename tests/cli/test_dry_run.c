@@ -94,6 +94,14 @@ static void dry_run_unreadable_sample_fails(void **state)
                          3, "one.png");
 }
 
+static void dry_run_shrink_with_batch_per_rank_fails(void **state)
+{
+    (void)state;
+    program_assert_error(program_line("train good.yaml -n 2 --dry-run --set on_failure=shrink "
+                                      "--set batch_per_rank=8"),
+                         2, "on_failure: shrink: with batch_per_rank");
+}
+
 static void dry_run_place_that_cannot_be_written_fails(void **state)
 {
     (void)state;
@@ -145,6 +153,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(dry_run_good_config_writes_nothing),
         cmocka_unit_test(dry_run_json_has_what_the_run_has),
         cmocka_unit_test(dry_run_unreadable_sample_fails),
+        cmocka_unit_test(dry_run_shrink_with_batch_per_rank_fails),
         cmocka_unit_test(dry_run_place_that_cannot_be_written_fails),
         cmocka_unit_test(dry_run_full_disk_fails),
         cmocka_unit_test(dry_run_used_dir_needs_resume),
