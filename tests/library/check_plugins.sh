@@ -34,6 +34,9 @@ plugin "$examples/lion.c" plugins/lion.so "$@" $(pkg-config --cflags cohort)
 # shellcheck disable=SC2046
 plugin "$examples/whole.c" plugins/whole.so "$@" $(pkg-config --cflags cohort)
 cp -R "$dir/prefix/include" later
+abi=$(sed -n 's/^#define CO_PLUGIN_ABI //p' later/cohort/ext/plugin.h)
+grep -q "\`CO_PLUGIN_ABI\` (now $abi)" "$source/docs/versions.md" ||
+    { echo "docs/versions.md does not say that CO_PLUGIN_ABI is $abi"; exit 1; }
 sed 's/\(define CO_PLUGIN_ABI\) .*/\1 1000/' later/cohort/ext/plugin.h >header
 cp header later/cohort/ext/plugin.h
 plugin "$examples/lion.c" plugins/later.so "$@" -Ilater
