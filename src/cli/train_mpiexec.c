@@ -92,10 +92,6 @@ static co_status mpiexec_set_dir(mpiexec *m)
 {
     const char *given = m->options->run_dir;
 
-    if (m->options->resume && !given)
-        return co_fail(CO_E_USAGE, "resume: say which run to continue, by --run-dir DIR");
-    if (given && strlen(given) >= sizeof(m->run_dir))
-        return co_fail(CO_E_USAGE, "the name of the run directory is too long");
     snprintf(m->run_dir, sizeof(m->run_dir), "%s", given ? given : "");
     if (!m->options->resume)
         CO_TRY(co_rundir_check(m->run_dir, sizeof(m->run_dir), &m->spec));
@@ -165,6 +161,7 @@ co_status train_mpiexec(const train_options *o, const char *config)
 
     if (co_launch_under_mpi())
         return co_fail(CO_E_USAGE, "--mpiexec: mpiexec has started this process already");
+    CO_TRY(co_rundir_check_named(o->run_dir, o->resume));
     CO_TRY(co_spec_load(&m.spec, &load));
     m.arena = co_config_arena(m.spec.config);
     st = mpiexec_check(&m.spec);

@@ -106,15 +106,11 @@ static co_status dry_check_dir(co_dry_run *out, co_job *job, const co_train_opti
     struct statvfs disk;
 
     if (options->run_dir) {
-        if (strlen(options->run_dir) >= sizeof(out->run_dir))
-            return co_fail(CO_E_USAGE, "the name of the run directory is too long");
         snprintf(out->run_dir, sizeof(out->run_dir), "%s", options->run_dir);
         snprintf(above, sizeof(above), "%s", options->run_dir);
         CO_TRY(dry_check_lock(out->run_dir));
         if (!options->resume)
             CO_TRY(co_rundir_check(out->run_dir, sizeof(out->run_dir), &job->spec));
-    } else if (options->resume) {
-        return co_fail(CO_E_USAGE, "resume: say which run to continue, by --run-dir DIR");
     }
     dry_above(above);
     if (access(above, W_OK | X_OK) != 0)
@@ -274,6 +270,7 @@ static co_status dry_rank(co_comm *comm, void *arg)
 
 static co_status dry_make(co_dry_run *out, co_job *job, const co_train_options *options)
 {
+    CO_TRY(co_rundir_check_named(options->run_dir, options->resume));
     CO_TRY(co_run_open(job, options, true));
     CO_TRY(dry_fill(out, job));
     CO_TRY(dry_read(&out->read_samples, job->train));

@@ -215,20 +215,6 @@ static co_status run_session(co_job *job, const co_train_options *options)
     return st;
 }
 
-static co_status run_set_dir(co_job *job, const co_train_options *options)
-{
-    char *run_dir = job->result->train.run_dir;
-
-    if (options->resume && !options->run_dir)
-        return co_fail(CO_E_USAGE, "resume: say which run to continue, by --run-dir DIR");
-    if (!options->run_dir)
-        return CO_OK;
-    if (strlen(options->run_dir) >= sizeof(job->result->train.run_dir))
-        return co_fail(CO_E_USAGE, "the name of the run directory is too long");
-    memcpy(run_dir, options->run_dir, strlen(options->run_dir) + 1);
-    return CO_OK;
-}
-
 /* Find the run directory and the point to start from. Over MPI every process reads, and rank 0
    writes once ranks exist (co_trainer_run). */
 static co_status run_enter(co_resume_kind *kind, co_state **state, co_job *job)
@@ -277,10 +263,12 @@ static co_status run_train(co_train_summary *out, size_t out_size, const co_trai
                   .lock = -1};
     co_resume_kind kind = CO_RESUME_FRESH;
     co_state *state = NULL;
-    co_status st = co_run_open(&job, options, true);
+    co_status st;
 
-    if (st == CO_OK)
-        st = run_set_dir(&job, options);
+    CO_TRY(co_rundir_check_named(options->run_dir, options->resume));
+    st = co_run_open(&job, options, true);
+    if (st == CO_OK && options->run_dir)
+        memcpy(job.result->train.run_dir, options->run_dir, strlen(options->run_dir) + 1);
     if (st == CO_OK)
         st = run_enter(&kind, &state, &job);
     if (st == CO_OK && kind == CO_RESUME_COMPLETE)

@@ -6,6 +6,9 @@
 #include "model/model.h"
 #include "train/spec.h"
 
+/* Whether what options name can be a run directory; `path` NULL: they name none. CO_E_USAGE: a run
+   that resumes needs one; it is a file, or too long. */
+co_status co_rundir_check_named(const char *path, bool resume);
 /* If `path` (size bytes) is empty, create runs/<model>-<date>-<time> and store its name there.
    CO_E_USAGE if the folder holds an earlier run, or files of the user's that a run would
    overwrite. */

@@ -102,11 +102,11 @@ static void dry_run_shrink_with_batch_per_rank_fails(void **state)
                          2, "on_failure: shrink: with batch_per_rank");
 }
 
-static void dry_run_place_that_cannot_be_written_fails(void **state)
+static void dry_run_place_below_a_file_is_refused(void **state)
 {
     (void)state;
-    program_assert_error(program_line("train good.yaml --dry-run --run-dir good.yaml/below"), 1,
-                         "good.yaml: the run directory cannot be written there");
+    program_assert_error(program_line("train good.yaml --dry-run --run-dir good.yaml/below"), 2,
+                         "good.yaml/below cannot be a run directory");
 }
 
 static void dry_run_full_disk_fails(void **state)
@@ -154,7 +154,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(dry_run_json_has_what_the_run_has),
         cmocka_unit_test(dry_run_unreadable_sample_fails),
         cmocka_unit_test(dry_run_shrink_with_batch_per_rank_fails),
-        cmocka_unit_test(dry_run_place_that_cannot_be_written_fails),
+        cmocka_unit_test(dry_run_place_below_a_file_is_refused),
         cmocka_unit_test(dry_run_full_disk_fails),
         cmocka_unit_test(dry_run_used_dir_needs_resume),
         cmocka_unit_test(dry_run_other_ways_to_start_are_refused),
