@@ -272,13 +272,22 @@ static bool inspect_has_suffix(const char *path, const char *suffix)
     return n > k && strcmp(path + n - k, suffix) == 0;
 }
 
+static bool inspect_is_text(const uint8_t *head, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (head[i] < ' ' && !memchr("\t\n\r", head[i], 3))
+            return false;
+    return true;
+}
+
 /* By name, else by content: a safetensors file starts with a 64-bit length whose upper bytes are
-   zero, which no text file does. */
+   zero, and a brace. */
 static co_status inspect_is_weights(bool *out, const char *path)
 {
     static const co_open_rule rule = {.status = CO_E_DATA};
-    uint8_t head[8];
+    uint8_t head[9];
     struct stat info;
+    size_t n;
     FILE *file;
 
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
@@ -292,9 +301,15 @@ static co_status inspect_is_weights(bool *out, const char *path)
     if (*out || inspect_has_suffix(path, ".yaml") || inspect_has_suffix(path, ".yml"))
         return CO_OK;
     CO_TRY(co_open_stream(&file, NULL, path, &rule));
-    *out = fread(head, 1, sizeof(head), file) == sizeof(head) && head[7] == 0;
+    n = fread(head, 1, sizeof(head), file);
     fclose(file);
-    return CO_OK;
+    *out = n == sizeof(head) && head[7] == 0 && head[8] == '{';
+    if (*out || inspect_is_text(head, n))
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "%s is no text, so no config, and no .safetensors file; name one of these, a "
+                   "run directory or a checkpoint's folder",
+                   path);
 }
 
 static bool inspect_is_checkpoint(const char *path)

@@ -367,6 +367,17 @@ static void eval_mismatched_weights_are_refused(void **state)
     program_remove("out");
 }
 
+static void inspect_of_other_file_says_what_it_takes(void **state)
+{
+    static const char words[] = "other is no text, so no config, and no .safetensors file";
+
+    (void)state;
+    program_write("other", "\x08\x08\x12\x06onnx", 8);
+    program_assert_error(program_line("inspect other"), 2, words);
+    program_write("other", "\x93NUMPY\x01\x00v", 9);
+    program_assert_error(program_line("inspect other"), 2, words);
+}
+
 static void train_diverged_run_fails(void **state)
 {
     (void)state;
@@ -394,6 +405,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(train_used_run_directory_is_refused),
         cmocka_unit_test(train_full_disk_leaves_no_partial_file),
         cmocka_unit_test(eval_mismatched_weights_are_refused),
+        cmocka_unit_test(inspect_of_other_file_says_what_it_takes),
         cmocka_unit_test(train_diverged_run_fails),
     };
     int failed;
