@@ -237,7 +237,8 @@ typedef struct co_train_summary {
 CO_API co_status co_train_sized(co_train_summary *out, size_t out_size,
                                 const co_train_options *options, size_t size);
 /** Launch ranks and train; `out` may be NULL. CO_E_FAILED: training has diverged, or no step moved
- *  the weights, as the gradients overflowed in all of them. */
+ *  the weights, as the gradients overflowed in all of them. CO_E_DATA: a sample cannot be read, or
+ *  has a value that is not finite, and so the loss is not. */
 static inline co_status co_train(co_train_summary *out, const co_train_options *options)
 {
     return co_train_sized(out, sizeof(*out), options, sizeof(*options));

@@ -231,7 +231,10 @@ co_status trainer_work(void *trainer);
 /* Takes the results of all steps, and reports them. Before anything is saved, exported, called best
    or final, or seen by others. Collective. */
 co_status trainer_settle(trainer *t);
-/* Training has failed: `what`, "a weight is", not a number. */
+
+/* --- trainer_diverged.c --- */
+/* Training has failed: `what`, "a weight is", not a number. CO_E_DATA if a sample of this epoch has
+   a value that is none; takes a while. */
 co_status trainer_diverged(const trainer *t, const char *what);
 
 /* --- trainer.c --- */

@@ -19,14 +19,6 @@
 
 _Static_assert(CO_MODEL_LATE_STEPS <= CO_VALUES_KEPT, "the store has room for their values");
 
-co_status trainer_diverged(const trainer *t, const char *what)
-{
-    return co_fail(CO_E_FAILED,
-                   "%s not a number any more at step %llu (epoch %llu): training has diverged; "
-                   "lower the learning rate, warm it up, or clip the gradients",
-                   what, (unsigned long long)t->step, (unsigned long long)t->epoch);
-}
-
 /* Whether steps are only queued, and their results read once the queue has run. */
 static bool step_is_late(const trainer *t)
 {

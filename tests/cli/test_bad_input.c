@@ -268,6 +268,26 @@ static void data_info_value_that_is_no_number_is_shown(void **state)
     assert_non_null(strstr(r->out, "target: (1) of f32; mean 4.0000, std 1.0000\n"));
 }
 
+/* Of whatever rank, and though a ReLU makes 0 of it. */
+static void train_value_that_is_no_number_is_named(void **state)
+{
+    static const char *const backends[] = {"backend=auto", "backend=ref"};
+    static const char *const ranks[] = {"1", "2"};
+
+    (void)state;
+    write_arrays(2, 1);
+    program_write_text("arrays.yaml", "model: mlp\nloss: mse_loss\nbatch: 2\n"
+                                      "data: {name: arrays, path: arrays.safetensors}\n");
+    for (size_t b = 0; b < 2; b++)
+        for (size_t r = 0; r < 2; r++) {
+            program_assert_error(bad_train("arrays.yaml", backends[b], ranks[r]), 3,
+                                 "sample 1 of arrays.safetensors: value 0 of its field 'input' is "
+                                 "nan, so ");
+            assert_no_results("out");
+            program_remove("out");
+        }
+}
+
 static void train_arrays_of_other_shape_are_not_to_be_resized(void **state)
 {
     const program_result *r;
@@ -400,6 +420,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(train_damaged_idx_file_is_refused),
         cmocka_unit_test(train_sound_idx_file_is_read),
         cmocka_unit_test(data_info_value_that_is_no_number_is_shown),
+        cmocka_unit_test(train_value_that_is_no_number_is_named),
         cmocka_unit_test(train_arrays_of_other_shape_are_not_to_be_resized),
         cmocka_unit_test(train_data_path_of_no_folder_is_refused),
         cmocka_unit_test(train_used_run_directory_is_refused),
