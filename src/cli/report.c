@@ -71,7 +71,7 @@ const co_command co_command_report = {
     .summary = "write runs as one page: curves, times, confusion, worst samples",
     .about =
         "One HTML file that needs no network and no other file. It has the results, curves of\n"
-        "loss, accuracy, rate and learning rate to zoom into, several runs in one chart, where\n"
+        "loss, metrics, rate and learning rate to zoom into, several runs in one chart, where\n"
         "the time went, the confusion matrix and the samples with the highest loss, layers,\n"
         "communication, events and the config, with the keys that differ. For matrix and samples\n"
         "the weights are evaluated, where the data are there; --samples 0 does without. Layers\n"

@@ -15,7 +15,6 @@
 #include "live/live.h"
 #include "live/plot.h"
 #include "live/runs.h"
-#include "report/page_events.h"
 #include "telemetry/format.h"
 
 #define TERMINAL_READ_NS UINT64_C(1000000000)
@@ -37,19 +36,17 @@ typedef struct terminal {
 
 /* A curve of the page's tables. */
 typedef struct terminal_curve {
-    const char *title;
-    bool of_epochs;
-    size_t column;
+    const char *title, *name;
     co_style style;
 } terminal_curve;
 
 static const terminal_curve terminal_curves[] = {
-    {"training loss", false, CO_PAGE_LOSS, CO_STYLE_BLUE},
-    {"test accuracy", true, CO_PAGE_TEST_ACCURACY, CO_STYLE_GREEN},
-    {"test loss", true, CO_PAGE_TEST_LOSS, CO_STYLE_MAGENTA},
-    {"samples per second", false, CO_PAGE_RATE, CO_STYLE_YELLOW},
-    {"training accuracy", false, CO_PAGE_ACCURACY, CO_STYLE_CYAN},
-    {"learning rate", false, CO_PAGE_LR, CO_STYLE_PLAIN},
+    {"training loss", "train_loss", CO_STYLE_BLUE},
+    {"test accuracy", "test_accuracy", CO_STYLE_GREEN},
+    {"test loss", "test_loss", CO_STYLE_MAGENTA},
+    {"samples per second", "samples_per_second", CO_STYLE_YELLOW},
+    {"training accuracy", "train_accuracy", CO_STYLE_CYAN},
+    {"learning rate", "lr", CO_STYLE_PLAIN},
 };
 
 static double terminal_number(const json_t *object, const char *key)
@@ -148,12 +145,15 @@ static void terminal_draw_curves(terminal *t, const co_live_run *run, int from, 
 {
     const int across = t->screen.columns >= TERMINAL_WIDE ? 2 : 1;
     const terminal_curve *curve[TERMINAL_CURVES];
+    const co_page_table *table[TERMINAL_CURVES];
+    size_t column[TERMINAL_CURVES];
     int n = 0, lines, high;
 
-    for (size_t i = 0; i < sizeof(terminal_curves) / sizeof(terminal_curves[0]); i++)
-        if (co_page_table_has(co_page_source_table(run->source, terminal_curves[i].of_epochs),
-                              terminal_curves[i].column))
-            curve[n++] = &terminal_curves[i];
+    for (size_t i = 0; i < TERMINAL_CURVES; i++) {
+        curve[n] = &terminal_curves[i];
+        table[n] = co_page_source_curve(&column[n], run->source, curve[n]->name);
+        n += table[n] != NULL;
+    }
     while (n > across && (to - from) / ((n + across - 1) / across) < TERMINAL_LOW)
         n--;
     lines = (n + across - 1) / across;
@@ -165,9 +165,7 @@ static void terminal_draw_curves(terminal *t, const co_live_run *run, int from, 
         const co_plot_area area = {from + i / across * high, i % across * width, high - 1,
                                    width - 2};
 
-        co_plot_curve(&t->screen, &area, curve[i]->title,
-                      co_page_source_table(run->source, curve[i]->of_epochs), curve[i]->column,
-                      curve[i]->style);
+        co_plot_curve(&t->screen, &area, curve[i]->title, table[i], column[i], curve[i]->style);
     }
 }
 

@@ -40,8 +40,11 @@ typedef struct co_page_figures {
     co_run_state state;
 } co_page_figures;
 co_page_figures co_page_source_figures(const co_page_source *source);
-/* Its steps, or its epochs, by the columns that page_events.h numbers; borrowed until then. */
-const co_page_table *co_page_source_table(const co_page_source *source, bool epochs);
+/* A curve, by the name that events have for it: that column of the steps, or of the epochs where
+   they have more numbers, as in a run of fewer steps than `log_every`. NULL: no event has it.
+   Borrowed until then. */
+const co_page_table *co_page_source_curve(size_t *column, const co_page_source *source,
+                                          const char *name);
 /* On failure what was read before is still there. */
 co_status co_page_source_update(co_page_source *source);
 /* All of it, as by co_page_run; the caller's. */

@@ -21,8 +21,12 @@ static const char *const events_steps[] = {
     "step", "wall_seconds",  "train_loss", "train_accuracy", "samples_per_second",
     "lr",   "gradient_norm", NULL};
 static const char *const events_epochs[] = {
-    "step",      "epoch",         "wall_seconds", "train_loss", "train_accuracy",
-    "test_loss", "test_accuracy", "lr",           NULL};
+    "step", "epoch", "wall_seconds", "samples_per_second", "lr",
+#define METRIC(name) "train_" #name, "test_" #name,
+#include "metrics/list.h"
+#undef METRIC
+    NULL,
+};
 
 static co_status events_no_memory(void)
 {

@@ -9,13 +9,7 @@
 
 #define CO_PAGE_MAX_EVENTS 1000 /* that are listed: starts, checkpoints */
 #define CO_PAGE_MARK       64
-/* Columns: of steps, the first that by which rows are chosen; of epochs. */
-#define CO_PAGE_LOSS          2
-#define CO_PAGE_ACCURACY      3
-#define CO_PAGE_RATE          4
-#define CO_PAGE_LR            5
-#define CO_PAGE_TEST_LOSS     5
-#define CO_PAGE_TEST_ACCURACY 6
+#define CO_PAGE_LOSS       2 /* column of steps by which rows are chosen */
 
 typedef struct co_page_events {
     co_page_table steps, epochs;

@@ -222,9 +222,10 @@ static double page_last(const co_page_table *table, size_t column)
     return (double)NAN;
 }
 
-static double page_figure(const co_page_source *s, double stored, size_t column)
+static double page_figure(const co_page_source *s, double stored, const char *name)
 {
-    const double last = page_last(&s->events.epochs, column);
+    const co_page_table *epochs = &s->events.epochs;
+    const double last = page_last(epochs, co_page_table_find(epochs, name));
 
     return s->state == CO_RUN_FINISHED || isnan(last) ? stored : last;
 }
@@ -259,15 +260,23 @@ co_page_figures co_page_source_figures(const co_page_source *source)
         .total_steps = page_member(start, "total_steps"),
         .batch = page_member(start, "batch"),
         .rate = page_member(source->events.latest, "samples_per_second"),
-        .test_accuracy = page_figure(source, run->test_accuracy, CO_PAGE_TEST_ACCURACY),
-        .test_loss = page_figure(source, run->test_loss, CO_PAGE_TEST_LOSS),
+        .test_accuracy = page_figure(source, run->test_accuracy, "test_accuracy"),
+        .test_loss = page_figure(source, run->test_loss, "test_loss"),
         .state = source->state,
     };
 }
 
-const co_page_table *co_page_source_table(const co_page_source *source, bool epochs)
+const co_page_table *co_page_source_curve(size_t *column, const co_page_source *source,
+                                          const char *name)
 {
-    return epochs ? &source->events.epochs : &source->events.steps;
+    const co_page_table *steps = &source->events.steps, *epochs = &source->events.epochs;
+    const size_t of_steps = co_page_table_find(steps, name);
+    const size_t of_epochs = co_page_table_find(epochs, name);
+    const size_t n_steps = co_page_table_count(steps, of_steps);
+    const size_t n_epochs = co_page_table_count(epochs, of_epochs);
+
+    *column = n_steps < n_epochs ? of_epochs : of_steps;
+    return n_steps < n_epochs ? epochs : n_steps ? steps : NULL;
 }
 
 /* What changes while a run makes steps. */

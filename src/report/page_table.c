@@ -151,12 +151,22 @@ json_t *co_page_table_json(const co_page_table *table, size_t first)
     return object;
 }
 
-bool co_page_table_has(const co_page_table *table, size_t column)
+size_t co_page_table_count(const co_page_table *table, size_t column)
 {
-    for (size_t i = 0; i < table->rows; i++)
-        if (isfinite(table->value[i * table->columns + column]))
-            return true;
-    return false;
+    size_t n = 0;
+
+    for (size_t i = 0; i < table->rows && column < table->columns; i++)
+        n += isfinite(table->value[i * table->columns + column]) != 0;
+    return n;
+}
+
+size_t co_page_table_find(const co_page_table *table, const char *name)
+{
+    size_t c = 0;
+
+    while (c < table->columns && strcmp(table->name[c], name) != 0)
+        c++;
+    return c;
 }
 
 void co_page_table_free(co_page_table *table)

@@ -8,8 +8,6 @@
 
 #include <cohort/status.h>
 
-#define CO_PAGE_MAX_COLUMNS 12
-
 typedef struct co_page_table {
     const char *const *name; /* of columns, NULL-ended: keys of events; the first is the step */
     double *value;           /* owned: (rows, columns); NaN: not there */
@@ -27,8 +25,10 @@ void co_page_table_thin_even(co_page_table *table, size_t most, size_t by);
 /* {"step": [...], ...} of the rows from `first` on, without columns that have no number; NULL: out
    of memory. */
 json_t *co_page_table_json(const co_page_table *table, size_t first);
-/* Whether a column has a number. */
-bool co_page_table_has(const co_page_table *table, size_t column);
+/* How many numbers a column has. */
+size_t co_page_table_count(const co_page_table *table, size_t column);
+/* The column of this name; `columns`: there is none. */
+size_t co_page_table_find(const co_page_table *table, const char *name);
 void co_page_table_free(co_page_table *table);
 
 #endif

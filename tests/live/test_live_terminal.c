@@ -145,6 +145,24 @@ static void terminal_shows_run_and_ends(void **state)
     assert_given_back();
 }
 
+/* Of fewer steps than `log_every`. */
+static void terminal_run_without_steps_shows_epochs(void **state)
+{
+    (void)state;
+    mkdir(folder_path("short"), 0700);
+    run_make("short/a");
+    run_write("short/a/metrics.jsonl", "a",
+              "{\"event\":\"epoch\",\"epoch\":0,\"step\":8,\"train_loss\":2.5,\"lr\":0.1}\n"
+              "{\"event\":\"epoch\",\"epoch\":1,\"step\":16,\"train_loss\":0.5,\"lr\":0.1}\n");
+    terminal_start("short/a", "C.UTF-8", "");
+    terminal_wait("q ends this");
+    assert_non_null(strstr(terminal.text, "training loss"));
+    assert_non_null(strstr(terminal.text, "learning rate"));
+    assert_null(strstr(terminal.text, "test loss\033"));
+    terminal_press("q");
+    assert_given_back();
+}
+
 static void terminal_new_steps_change_few_cells(void **state)
 {
     (void)state;
@@ -247,6 +265,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(terminal_shows_run_and_ends, terminal_setup, folder_remove),
+        cmocka_unit_test_setup_teardown(terminal_run_without_steps_shows_epochs, terminal_setup,
+                                        folder_remove),
         cmocka_unit_test_setup_teardown(terminal_new_steps_change_few_cells, terminal_setup,
                                         folder_remove),
         cmocka_unit_test_setup_teardown(terminal_other_size_is_drawn_anew, terminal_setup,

@@ -65,3 +65,15 @@ cp -r runs/a long
 [ "$(wc -c <long.html)" -lt 5242880 ] || fail "a run of 100,000 points has more than 5 MiB"
 grep -q '77.5' long.html || fail "the highest of 100,000 points is not in the page"
 grep -q '"points_of":100000' long.html || fail "the page does not say how many points there were"
+
+# A run of fewer steps than log_every: its curves are those of its epochs, metrics among them.
+write_net 128 3 50
+"$program" train net.yaml --run-dir short --quiet --set 'metrics=[f1_macro]'
+"$program" report short -o short.html --samples 0 --quiet
+open_page short.html
+for id in loss accuracy test-loss test-accuracy train-f1_macro test-f1_macro rate lr; do
+    tr '\n' ' ' <dom.html | grep -o "id=\"chart-$id\".*" | grep -o 'data-run="[^"]*" data-points="[0-9]*"' | head -n 1 |
+        grep -q 'data-run="short" data-points="3"' || fail "chart-$id does not have the run's epochs"
+done
+tr '\n' ' ' <dom.html | sed 's/.*id="epochs"//; s/<\/table>.*//' | grep -q 'test f1_macro' ||
+    fail "a metric is not in the table of epochs"

@@ -422,15 +422,21 @@
     section("summary", "Summary", ...children);
   }
 
+  // Metrics of epochs besides loss and accuracy.
+  const metrics = () => [...new Set(runs.flatMap((r) => Object.keys(r.epochs_table)).map((k) => /^(?:train|test)_(.*)$/.exec(k)?.[1]))].filter((m) => m && m !== "loss" && m !== "accuracy");
   function showCurves() {
-    const steps = runs.map((r, run) => ({ run, table: { ...r.steps_table, steps_per_epoch: r.steps_per_epoch } }));
-    const epochs = runs.map((r, run) => ({ run, table: { ...r.epochs_table, steps_per_epoch: r.steps_per_epoch } }));
-    const of = (list, column, more = {}) => list.filter((s) => s.table[column] && s.table[column].some(known)).map((s) => ({ ...s, column, ...more }));
+    const points = (table, column) => table[column]?.filter(known).length ?? 0;
+    // Of steps, or of epochs where they are more: steps have events every `log_every` of them.
+    const of = (column) => runs.map((r, run) => {
+      const table = points(r.steps_table, column) < points(r.epochs_table, column) ? r.epochs_table : r.steps_table;
+      return { run, column, table: { ...table, steps_per_epoch: r.steps_per_epoch } };
+    }).filter((s) => points(s.table, column));
     const wanted = [
-      ["chart-loss", "Training loss", of(steps, "train_loss"), true], ["chart-test-loss", "Test loss", of(epochs, "test_loss"), false],
-      ["chart-accuracy", "Training accuracy", of(steps, "train_accuracy"), true], ["chart-test-accuracy", "Test accuracy", of(epochs, "test_accuracy"), false],
-      ["chart-rate", "Samples per second", of(steps, "samples_per_second"), true], ["chart-lr", "Learning rate", of(steps, "lr"), false],
-      ["chart-norm", "Norm of the gradient", of(steps, "gradient_norm"), true],
+      ["chart-loss", "Training loss", of("train_loss"), true], ["chart-test-loss", "Test loss", of("test_loss"), false],
+      ["chart-accuracy", "Training accuracy", of("train_accuracy"), true], ["chart-test-accuracy", "Test accuracy", of("test_accuracy"), false],
+      ...metrics().flatMap((m) => [["chart-train-" + m, "Training " + m, of("train_" + m), true], ["chart-test-" + m, "Test " + m, of("test_" + m), false]]),
+      ["chart-rate", "Samples per second", of("samples_per_second"), true], ["chart-lr", "Learning rate", of("lr"), false],
+      ["chart-norm", "Norm of the gradient", of("gradient_norm"), true],
     ].filter((c) => c[2].length);
     if (!wanted.length) return;
     if (document.getElementById("curves")) {
@@ -476,13 +482,14 @@
   }
   // The same numbers for those who read rather than look.
   function epochTable() {
-    const head = ["run", "epoch", "step", "train loss", "train accuracy", "test loss", "test accuracy"].map((text, i) => ({ text, n: i > 0 }));
+    const columns = ["loss", "accuracy", ...metrics()].flatMap((m) => ["train_" + m, "test_" + m]).filter((c) => runs.some((r) => r.epochs_table[c]));
+    const head = ["run", "epoch", "step", ...columns.map((c) => c.replace("_", " "))].map((text, i) => ({ text, n: i > 0 }));
     const rows = [];
     runs.forEach((r) => {
       const t = r.epochs_table, n = (t.step || []).length, stride = Math.ceil(n / 50) || 1;
       for (let i = 0; i < n; i++)
         if (i % stride === 0 || i === n - 1)
-          rows.push([r.name, number(t.epoch[i] + 1), number(t.step[i]), fixed(t.train_loss?.[i], 4), fixed(t.train_accuracy?.[i], 4), fixed(t.test_loss?.[i], 4), fixed(t.test_accuracy?.[i], 4)]);
+          rows.push([r.name, number(t.epoch[i] + 1), number(t.step[i]), ...columns.map((c) => fixed(t[c]?.[i], 4))]);
     });
     return rows.length ? el("details", {}, el("summary", {}, "Epochs as a table"), table(head, rows, { id: "epochs", caption: "Epochs" })) : null;
   }
