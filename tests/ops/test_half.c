@@ -37,6 +37,9 @@ static const co_backend *const *half_backends = co_backends;
 /* Between the reference and all backends, of the output, in the same steps: independent of the
    number of layers, as both round at the same places. */
 #define HALF_APART 3
+/* A sample's loss is its output times a random row: of the few samples of a case, by chance, the
+   errors are larger beside the losses than those of the outputs are beside the outputs. */
+#define HALF_PROJECTED 2
 #define HALF_FILLS 8
 
 typedef struct half_type {
@@ -71,7 +74,7 @@ static void half_check(const harness *h, const harness_result *got, const harnes
                        double allowed, const char *where)
 {
     half_check_tensor(got->out, want->out, want->n_out, allowed, where, "output");
-    half_check_tensor(got->loss, want->loss, want->n_loss, allowed, where, "loss");
+    half_check_tensor(got->loss, want->loss, want->n_loss, HALF_PROJECTED * allowed, where, "loss");
     for (int p = 0; p < h->graph->n_param; p++) {
         const co_param *param = &h->graph->param[p];
         const float *g = (param->spec.buffer ? got->buffer : got->grad) + param->offset;
