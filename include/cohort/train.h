@@ -153,7 +153,9 @@ CO_API void co_distributed_destroy(co_distributed *distributed);
 CO_API co_status co_distributed_backward_sized(co_distributed *distributed, const co_batch *batch,
                                                size_t size, bool more);
 /** Backward of the model's last forward, once; gradients are sent as they become final. `more`:
- *  further micro-batches of the same step follow, so gradients are only accumulated. */
+ *  further micro-batches of the same step follow, so gradients are only accumulated. CO_E_USAGE
+ *  after one without it in the same step, and without it for a shard that is not the rank's last.
+ */
 static inline co_status co_distributed_backward(co_distributed *distributed, const co_batch *batch,
                                                 bool more)
 {

@@ -283,7 +283,7 @@ bool co_distributed_repeats(const co_distributed *d)
 void co_distributed_count_step(co_distributed *d)
 {
     d->step = (co_strategy_step){.step = d->step.step + 1};
-    d->begun = false;
+    d->begun = d->announced = false;
     d->shards_done = 0;
 }
 
@@ -297,6 +297,7 @@ static co_status distributed_ready(void *arg, size_t begin, size_t end)
     distributed_drop_frozen(d, begin, end);
     st = co_strategy_grad_ready(d->strategy, begin, end);
     co_profiler_leave(distributed_profiler(d));
+    d->announced = end == d->options.model->store->n;
     return distributed_synced(d, start_ns, st);
 }
 
@@ -320,21 +321,49 @@ co_status co_distributed_announce(co_distributed *d, const co_batch *batch)
     return CO_OK;
 }
 
+/* Of this rank in each step. */
+static int distributed_shards(const co_distributed *d)
+{
+    const co_tree *tree = d->options.tree;
+    const int rank = co_comm_rank(d->options.comm);
+
+    return tree ? co_tree_first(tree, rank + 1) - co_tree_first(tree, rank) : 1;
+}
+
+/* The strategy gets the gradient of a step once, with the last backward. */
+static co_status distributed_check_more(const co_distributed *d, bool more)
+{
+    const int shards = distributed_shards(d);
+
+    if (d->announced)
+        return co_fail(CO_E_USAGE, "backward: the one before it in this step was said to be the "
+                                   "last; `more` is true for all but that");
+    if (!more && d->shards_done + 1 < shards)
+        return co_fail(CO_E_USAGE,
+                       "backward: of shard %d of this rank's %d `more` is true, as it is for all "
+                       "but the last",
+                       d->shards_done + 1, shards);
+    return CO_OK;
+}
+
 co_status co_distributed_backward_sized(co_distributed *d, const co_batch *batch, size_t size,
                                         bool more)
 {
     co_batch part;
+    uint64_t global;
 
     CO_TRY(CO_SIZED_READ(&part, batch, size, co_batch));
+    CO_TRY(distributed_check_more(d, more));
     CO_TRY(distributed_begin_step(d));
+    global = part.global;
+    if (part.count > 0 || d->options.model->norm_comm) {
+        part.global = distributed_samples(d, &part);
+        CO_TRY(co_model_backward(d->options.model, &part, d->has_gradient,
+                                 more ? NULL : distributed_ready, d));
+        d->has_gradient = true;
+    }
     d->step.local += part.count;
-    d->step.global = part.global;
-    if (part.count == 0 && !d->options.model->norm_comm)
-        return CO_OK;
-    part.global = distributed_samples(d, &part);
-    CO_TRY(co_model_backward(d->options.model, &part, d->has_gradient,
-                             more ? NULL : distributed_ready, d));
-    d->has_gradient = true;
+    d->step.global = global;
     return CO_OK;
 }
 
@@ -346,15 +375,6 @@ static void distributed_complete_gradient(co_distributed *d)
     if (!d->has_gradient)
         store->vector->zero(store->queue, store->grad, store->n);
     d->has_gradient = false;
-}
-
-/* Of this rank in each step. */
-static int distributed_shards(const co_distributed *d)
-{
-    const co_tree *tree = d->options.tree;
-    const int rank = co_comm_rank(d->options.comm);
-
-    return tree ? co_tree_first(tree, rank + 1) - co_tree_first(tree, rank) : 1;
 }
 
 co_status co_distributed_next_shard(co_distributed *d)
@@ -384,9 +404,13 @@ co_status co_distributed_step(co_distributed *d)
                        distributed_shards(d), d->shards_done + 1);
     CO_TRY(distributed_begin_step(d));
     distributed_complete_gradient(d);
+    if (!d->announced) /* the last backward had no samples, or was not said to be it */
+        distributed_drop_frozen(d, 0, d->options.model->store->n);
     start_ns = co_clock_ns();
     co_profiler_enter(distributed_profiler(d), CO_PROFILE_SYNC);
     CO_TRY(distributed_synced(d, start_ns, co_strategy_before_update(d->strategy, &d->step)));
+    if (co_strategy_persistent(d->strategy, 0)) /* what it has kept since before a freeze */
+        distributed_drop_frozen(d, 0, d->options.model->store->n);
     co_profiler_leave(distributed_profiler(d));
     co_profiler_enter(distributed_profiler(d), CO_PROFILE_UPDATE);
     start_ns = co_clock_ns();

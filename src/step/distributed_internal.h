@@ -23,6 +23,7 @@ struct co_distributed {
     bool begun;            /* the store's values are set for this step */
     bool current;          /* the store's values have the persistent ones */
     bool has_gradient;     /* store->grad was written in this step */
+    bool announced;        /* all of it is final, and the strategy has it */
     int shards_done;       /* of this rank in this step: calls of co_distributed_next_shard */
     double lr;             /* of the last step, as far as the host knows */
     co_scaler scaler;

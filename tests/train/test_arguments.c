@@ -269,7 +269,8 @@ static void optimizer_nan_argument_is_refused(void **state)
     co_model_destroy(a.model);
 }
 
-/* What forward leaves for backward is overwritten by it. */
+/* What forward leaves for backward is overwritten by it; the strategy gets the gradient with the
+   last one. */
 static void optimizer_second_backward_is_refused(void **state)
 {
     co_distributed *d;
@@ -285,8 +286,15 @@ static void optimizer_second_backward_is_refused(void **state)
         CO_OK);
     for (int step = 0; step < 2; step++) {
         assert_int_equal(co_model_forward(&result, a.model, &a.batch), CO_OK);
-        assert_int_equal(co_distributed_backward(d, &a.batch, false), CO_OK);
+        assert_int_equal(co_distributed_backward(d, &a.batch, true), CO_OK);
         assert_refused(co_distributed_backward(d, &a.batch, false), "needs a forward");
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(co_model_forward(&result, a.model, &a.batch), CO_OK);
+            if (i == 0)
+                assert_int_equal(co_distributed_backward(d, &a.batch, false), CO_OK);
+        }
+        assert_refused(co_distributed_backward(d, &a.batch, false), "said to be the last");
+        assert_refused(co_distributed_backward(d, &a.batch, true), "said to be the last");
         assert_int_equal(co_distributed_step(d), CO_OK);
     }
     co_distributed_destroy(d);
@@ -294,14 +302,14 @@ static void optimizer_second_backward_is_refused(void **state)
     co_model_destroy(a.model);
 }
 
-/* A step of n shards, up to its first failure. */
-static co_status step_of_shards(co_distributed *d, const arrays *a, int n)
+/* A step of n shards of `said`, up to its first failure. */
+static co_status step_of_shards(co_distributed *d, const arrays *a, int n, int said)
 {
     for (int i = 0; i < n; i++) {
         co_result result;
 
         CO_TRY(co_model_forward(&result, a->model, &a->batch));
-        CO_TRY(co_distributed_backward(d, &a->batch, i + 1 < n));
+        CO_TRY(co_distributed_backward(d, &a->batch, i + 1 < said));
         if (i + 1 < n)
             CO_TRY(co_distributed_next_shard(d));
     }
@@ -311,14 +319,15 @@ static co_status step_of_shards(co_distributed *d, const arrays *a, int n)
 static void optimizer_wrong_number_of_shards_is_refused(void **state)
 {
     static const struct {
-        int leaves, shards; /* leaves 0: no tree */
+        int leaves, shards, said; /* leaves 0: no tree */
         const char *message;
-    } wrong[] = {{4, 3, "has 4 shards, and 3 came before"},
-                 {4, 5, "no shard of the step after its 4"},
-                 {0, 2, "no shard of the step after its 1"}};
+    } wrong[] = {{4, 3, 4, "has 4 shards, and 3 came before"},
+                 {4, 3, 3, "of shard 3 of this rank's 4 `more` is true"},
+                 {4, 5, 5, "no shard of the step after its 4"},
+                 {0, 2, 2, "no shard of the step after its 1"}};
 
     (void)state;
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 4; k++) {
         const int right = wrong[k].leaves ? wrong[k].leaves : 1;
         co_distributed_options o = {.optimizer = NULL};
         co_tree *tree;
@@ -335,8 +344,8 @@ static void optimizer_wrong_number_of_shards_is_refused(void **state)
         o.tree = wrong[k].leaves ? tree : NULL;
         assert_int_equal(co_distributed_create(&d, &o), CO_OK);
         for (int step = 0; step < 2; step++)
-            assert_int_equal(step_of_shards(d, &a, right), CO_OK);
-        assert_refused(step_of_shards(d, &a, wrong[k].shards), wrong[k].message);
+            assert_int_equal(step_of_shards(d, &a, right, right), CO_OK);
+        assert_refused(step_of_shards(d, &a, wrong[k].shards, wrong[k].said), wrong[k].message);
         co_distributed_destroy(d);
         co_tree_destroy(tree);
         co_comm_destroy(comm);

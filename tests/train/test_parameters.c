@@ -54,7 +54,7 @@ static void close_net(net *n)
     co_model_destroy(n->model);
 }
 
-static co_status step(const net *n, int number)
+static co_status forward_and_back(const net *n, int number, bool more)
 {
     static const uint32_t sample[SAMPLES];
     float input[SAMPLES * 64];
@@ -73,7 +73,12 @@ static co_status step(const net *n, int number)
     for (int i = 0; i < SAMPLES; i++)
         label[i] = (i + number) % 3;
     CO_TRY(co_model_forward(&seen, n->model, &batch));
-    CO_TRY(co_distributed_backward(n->d, &batch, false));
+    return co_distributed_backward(n->d, &batch, more);
+}
+
+static co_status step(const net *n, int number)
+{
+    CO_TRY(forward_and_back(n, number, false));
     return co_distributed_step(n->d);
 }
 
@@ -151,29 +156,98 @@ static void freeze_layer_between_leaves_bits_of_the_others(void **state)
     close_net(&n);
 }
 
-static void freeze_clip_norm_counts_trained_parameters_alone(void **state)
+typedef struct seen_values {
+    float value[32][MAX];
+} seen_values;
+
+static void see(seen_values *out, const net *n)
 {
-    static float before[32][MAX], after[MAX];
+    co_parameter p;
+
+    for (size_t i = 0; co_model_parameter(&p, n->model, i); i++)
+        get(out->value[i], n->model, &p);
+}
+
+/* The norm of what the last step added to the momentum of the trained parameters, of which
+   `before[0]` and `before[1]` are two steps and one step ago. */
+static double norm_of_step(const net *n, const seen_values before[2], double momentum)
+{
+    static float after[MAX];
     double sum = 0;
     co_parameter p;
+
+    for (size_t i = 0; co_model_parameter(&p, n->model, i); i++) {
+        get(after, n->model, &p);
+        for (int64_t k = 0; !p.buffer && !p.frozen && k < co_shape_count(&p.shape); k++) {
+            /* w - 0.1 m, m = 0.9 m' + g + 0.01 w */
+            const double w = (double)before[1].value[i][k];
+            const double m = (w - (double)after[k]) / 0.1;
+            const double former = ((double)before[0].value[i][k] - w) / 0.1;
+            const double g = m - momentum * former - 0.01 * w;
+
+            sum += g * g;
+        }
+    }
+    return sqrt(sum);
+}
+
+static void freeze_clip_norm_counts_trained_parameters_alone(void **state)
+{
+    static seen_values before[2];
     net n;
 
     (void)state;
     open_net(&n, "sync", 1e-3, "conv*");
-    for (size_t i = 0; co_model_parameter(&p, n.model, i); i++)
-        get(before[i], n.model, &p);
+    see(&before[0], &n);
+    before[1] = before[0];
     assert_int_equal(step(&n, 0), CO_OK);
-    for (size_t i = 0; co_model_parameter(&p, n.model, i); i++) {
-        get(after, n.model, &p);
-        for (int64_t k = 0; !p.buffer && k < co_shape_count(&p.shape); k++) {
-            /* w - 0.1 (g + 0.01 w) */
-            const double g = ((double)before[i][k] * (1 - 0.1 * 0.01) - (double)after[k]) / 0.1;
-
-            sum += p.frozen ? 0 : g * g;
-        }
-    }
-    assert_true(fabs(sqrt(sum) / 1e-3 - 1) < 0.01);
+    assert_true(fabs(norm_of_step(&n, before, 0) / 1e-3 - 1) < 0.01);
     close_net(&n);
+}
+
+/* The last of the backward passes of a step has no samples: a rank's short share. */
+static void freeze_holds_where_the_last_backward_is_empty(void **state)
+{
+    static seen_values before[2];
+    const co_batch nothing = {.global = SAMPLES};
+    net n;
+
+    (void)state;
+    open_net(&n, "sync", 1e-3, "conv*");
+    see(&before[0], &n);
+    before[1] = before[0];
+    assert_int_equal(forward_and_back(&n, 0, true), CO_OK);
+    assert_int_equal(co_distributed_backward(n.d, &nothing, false), CO_OK);
+    assert_int_equal(co_distributed_step(n.d), CO_OK);
+    assert_true(fabs(norm_of_step(&n, before, 0) / 1e-3 - 1) < 0.01);
+    close_net(&n);
+}
+
+/* What a strategy has kept of a parameter since before it was frozen. */
+static void freeze_ends_what_a_strategy_keeps(void **state)
+{
+    static const char *const kept[] = {
+        "{name: stale, k: 1}",
+        "{name: sync, compress: {name: powersgd, rank: 1, min_compression: 1}}"};
+    static seen_values before[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        net n;
+
+        open_net(&n, kept[i], 1e-3, NULL);
+        for (int k = 0; k < 3; k++) {
+            if (k == 2)
+                see(&before[0], &n);
+            assert_int_equal(step(&n, k), CO_OK);
+        }
+        assert_int_equal(co_model_freeze(n.model, "conv*", true), CO_OK);
+        see(&before[1], &n);
+        assert_int_equal(step(&n, 3), CO_OK);
+        if (fabs(norm_of_step(&n, before, 0.9) / 1e-3 - 1) >= 0.01)
+            fail_msg("%s: %g", kept[i], norm_of_step(&n, before, 0.9));
+        close_net(&n);
+    }
 }
 
 static void freeze_taken_back_trains_again(void **state)
@@ -341,6 +415,8 @@ int main(void)
         cmocka_unit_test(freeze_lowest_layers_leaves_bits_of_the_others),
         cmocka_unit_test(freeze_layer_between_leaves_bits_of_the_others),
         cmocka_unit_test(freeze_clip_norm_counts_trained_parameters_alone),
+        cmocka_unit_test(freeze_holds_where_the_last_backward_is_empty),
+        cmocka_unit_test(freeze_ends_what_a_strategy_keeps),
         cmocka_unit_test(freeze_taken_back_trains_again),
         cmocka_unit_test(freeze_impossible_is_refused),
         cmocka_unit_test(parameter_of_another_form_is_refused),
