@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 # Where and what else, and why.
 allowed='
 src/core/open.c: the place itself
-src/core/fs.c: mkostemp(: a new file under a name that nobody has
+src/core/fs.c: O_EXCL: a new file under a name that nobody has
 src/core/fs.c: fs_is_stream: a device or a pipe that the user names
 src/cli/main.c: "/dev/null": in place of a standard stream that is closed
 src/launch/child.c: "/dev/null": between fork and exec

@@ -7,16 +7,21 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/mem.h"
 
-#define FS_MAX_DATED  10000 /* folders of one second */
-#define FS_MAX_WALKED 16    /* folders that removing one keeps open */
+#define FS_MAX_DATED  10000             /* folders of one second */
+#define FS_MAX_WALKED 16                /* folders that removing one keeps open */
+#define FS_SUFFIX     sizeof(".123456") /* of a temporary file */
+#define FS_TRIES      1000
+#define FS_STRIDE     7919 /* from the number of one to that of the next */
 
 static co_status fs_fill(uint8_t *out, int fd, size_t size, const char *path, co_status status)
 {
@@ -82,29 +87,27 @@ static bool fs_is_stream(const char *path)
     return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
 
-/* A temporary file beside `path` with the mode of any new file; -1 with errno. */
+/* A temporary file beside `path` with the mode of any new file; -1 with errno. Not by mkstemp,
+   after which the mode would have to be set by the process's umask, and that cannot be read without
+   setting it under other threads. */
 static int fs_open_temporary(co_atomic_file *file)
 {
-    static const char suffix[] = ".XXXXXX";
-    const size_t length = strlen(file->path);
-    mode_t mask;
-    int fd;
+    const size_t size = strlen(file->path) + FS_SUFFIX;
+    uint64_t number = co_clock_ns() ^ (uint64_t)getpid() << 12;
+    int fd = -1;
 
-    file->temporary = co_calloc(length + sizeof(suffix), 1);
+    file->temporary = co_calloc(size, 1);
     if (!file->temporary) {
         errno = ENOMEM;
         return -1;
     }
-    memcpy(file->temporary, file->path, length);
-    memcpy(file->temporary + length, suffix, sizeof(suffix));
-    fd = mkostemp(file->temporary, O_CLOEXEC);
-    if (fd < 0) {
-        file->temporary[0] = '\0';
-        return -1;
+    errno = EEXIST;
+    for (int i = 0; fd < 0 && errno == EEXIST && i < FS_TRIES; i++, number += FS_STRIDE) {
+        snprintf(file->temporary, size, "%s.%06x", file->path, (unsigned)(number & 0xffffff));
+        fd = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     }
-    mask = umask(0);
-    umask(mask);
-    (void)fchmod(fd, 0666 & ~mask);
+    if (fd < 0)
+        file->temporary[0] = '\0';
     return fd;
 }
 

@@ -7,7 +7,9 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +69,43 @@ static void atomic_file_appears_whole_or_not_at_all(void **state)
     assert_text(folder_path("f"), "");
     assert_int_equal(folder_count(), 1);
     umask(mask);
+}
+
+static void *open_and_discard(void *arg)
+{
+    co_atomic_file *file;
+
+    while (!atomic_load((atomic_bool *)arg)) {
+        if (co_atomic_open(&file, folder_path("f")) == CO_OK)
+            co_atomic_discard(file);
+    }
+    return NULL;
+}
+
+/* The umask is the process's: what another thread creates meanwhile must not be for everyone. */
+static void atomic_leaves_the_umask_of_other_threads(void **state)
+{
+    const mode_t mask = umask(077);
+    static atomic_bool over;
+    char path[128];
+    pthread_t thread;
+    int open_to_all = 0;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/g", folder);
+    assert_int_equal(pthread_create(&thread, NULL, open_and_discard, &over), 0);
+    for (int i = 0; i < 20000; i++) {
+        const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
+        struct stat info = {0};
+
+        open_to_all += fd < 0 || fstat(fd, &info) != 0 || (info.st_mode & 0777) != 0600;
+        close(fd);
+        unlink(path);
+    }
+    atomic_store(&over, true);
+    pthread_join(thread, NULL);
+    umask(mask);
+    assert_int_equal(open_to_all, 0);
 }
 
 static void atomic_path_without_folder_is_in_current_one(void **state)
@@ -330,6 +369,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_DIR(atomic_file_appears_whole_or_not_at_all),
+        IN_DIR(atomic_leaves_the_umask_of_other_threads),
         IN_DIR(atomic_path_without_folder_is_in_current_one),
         IN_DIR(atomic_full_disk_keeps_old_file),
         IN_DIR(atomic_pipe_is_written_and_stays),
