@@ -1,4 +1,5 @@
-/* test_limits.c - shared memory under a limit of the address space (`ulimit -v`). */
+/* test_limits.c - shared memory under a limit of the address space (`ulimit -v`), and of open files
+   (`ulimit -n`). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,9 +111,37 @@ static void shm_with_few_addresses_fails_cleanly(void **state)
     assert_int_equal(WEXITSTATUS(how), 0);
 }
 
+/* Who reaches the region alone cannot read what others point to in windows. */
+static void shm_join_without_windows_is_refused(void **state)
+{
+    struct rlimit many, few;
+    co_shm_address address;
+    co_shm *first, *second;
+    int next;
+
+    (void)state;
+    assert_int_equal(co_shm_create_open(&first, &address, 2), CO_OK);
+    assert_true(address.windows >= 0);
+    assert_int_equal(co_shm_join(&second, &address, 2), CO_OK);
+    assert_non_null(second->window_base);
+    co_shm_destroy(second);
+    next = dup(0);
+    assert_true(next >= 0);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &many), 0);
+    few = (struct rlimit){(rlim_t)next + 1, many.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    assert_int_equal(co_shm_join(&second, &address, 2), CO_E_UNSUPPORTED);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &many), 0);
+    assert_null(second);
+    assert_non_null(strstr(co_error_message(), "the windows of process"));
+    co_shm_destroy(first);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(shm_with_few_addresses_fails_cleanly)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shm_with_few_addresses_fails_cleanly),
+                                       cmocka_unit_test(shm_join_without_windows_is_refused)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ co_status co_shm_create_open(co_shm **out, co_shm_address *address, int ranks)
     }
     *address = (co_shm_address){.process = getpid(),
                                 .region = file,
-                                .windows = (*out)->windows,
+                                .windows = (*out)->window_base ? (*out)->windows : -1,
                                 .device = about.st_dev,
                                 .inode = about.st_ino};
     return CO_OK;
@@ -71,5 +71,12 @@ co_status co_shm_join(co_shm **out, const co_shm_address *address, int ranks)
     }
     co_shm_window_join(*out,
                        address->windows < 0 ? -1 : join_open(address->process, address->windows));
-    return CO_OK;
+    if (address->windows < 0 || (*out)->window_base)
+        return CO_OK;
+    /* Offsets in windows would mean nothing here. */
+    co_fail(CO_E_UNSUPPORTED, "cannot reach the windows of process %lld: %s",
+            (long long)address->process, strerror(errno));
+    co_shm_destroy(*out);
+    *out = NULL;
+    return CO_E_UNSUPPORTED;
 }
