@@ -167,19 +167,33 @@ co_status manifest_seal(char out[65], json_t *root, const char *where)
     return CO_OK;
 }
 
-static co_status manifest_write_sealed(json_t *root, const char *path)
+static co_status manifest_write_text(const char *text, const char *path)
 {
     co_atomic_file *file = NULL;
-    char seal[65];
 
-    CO_TRY(manifest_seal(seal, root, path));
-    if (json_object_set_new(root, "seal", json_string(seal)) != 0)
-        return co_fail(CO_E_NOMEM, "%s: out of memory", path);
+    if (strlen(text) >= CO_MANIFEST_MAX_BYTES)
+        return co_fail(CO_E_UNSUPPORTED, "%s: %zu bytes, and a manifest has fewer than %zu", path,
+                       strlen(text), CO_MANIFEST_MAX_BYTES);
     CO_TRY(co_atomic_open(&file, path));
     /* The commit reports a failed write. */
-    (void)json_dumpf(root, co_atomic_stream(file), MANIFEST_STYLE);
+    fputs(text, co_atomic_stream(file));
     fputc('\n', co_atomic_stream(file));
     return co_atomic_commit(file);
+}
+
+static co_status manifest_write_sealed(json_t *root, const char *path)
+{
+    char seal[65], *text = NULL;
+    co_status st;
+
+    CO_TRY(manifest_seal(seal, root, path));
+    if (json_object_set_new(root, "seal", json_string(seal)) == 0)
+        text = json_dumps(root, MANIFEST_STYLE);
+    if (!text)
+        return co_fail(CO_E_NOMEM, "%s: out of memory", path);
+    st = manifest_write_text(text, path);
+    free(text);
+    return st;
 }
 
 co_status co_manifest_write(const co_manifest *manifest, const char *folder,
@@ -190,6 +204,9 @@ co_status co_manifest_write(const co_manifest *manifest, const char *folder,
     co_status st;
 
     CO_TRY(co_fs_join(path, sizeof(path), folder, CO_MANIFEST_NAME));
+    if (manifest->ranks > CO_MANIFEST_MAX_RANKS)
+        return co_fail(CO_E_UNSUPPORTED, "%s: checkpoints are of up to %d ranks, not %llu", path,
+                       CO_MANIFEST_MAX_RANKS, (unsigned long long)manifest->ranks);
     root = manifest_build(manifest, layout);
     if (!root)
         return co_fail(CO_E_NOMEM, "%s: out of memory, or a name in the config is not UTF-8", path);

@@ -16,10 +16,10 @@
 
 #define CO_MANIFEST_VERSION    1
 #define CO_MANIFEST_NAME       "manifest.json"
-#define CO_MANIFEST_MAX_BYTES  ((size_t)16 << 20)
+#define CO_MANIFEST_MAX_BYTES  ((size_t)64 << 20)
 #define CO_MANIFEST_MAX_FILES  8
 #define CO_MANIFEST_MAX_ARRAYS 128
-#define CO_MANIFEST_MAX_RANKS  1024
+#define CO_MANIFEST_MAX_RANKS  16384
 #define CO_MANIFEST_MAX_TEXT   64
 
 /* Type of a number in a struct. */
@@ -80,6 +80,7 @@ bool co_manifest_is_newer(const char *folder);
    file `name`. */
 co_status co_manifest_parse(co_manifest *out, const char *text, size_t size, const char *name,
                             const co_manifest_layout *layout);
+/* Writes nothing that co_manifest_read would refuse for its size. */
 co_status co_manifest_write(const co_manifest *manifest, const char *folder,
                             const co_manifest_layout *layout);
 void co_manifest_free(co_manifest *manifest);
