@@ -12,6 +12,7 @@
 
 #include "core/mem.h"
 #include "core/parallel.h"
+#include "core/plural.h"
 #include "device/device.h"
 
 /* A part of the store that is updated in one call. */
@@ -139,6 +140,23 @@ static co_status optim_find_there(co_optim *optim, const co_store *store)
                    optim_list_there(names, sizeof(names), store->device->ops->optimizers));
 }
 
+/* Room in the store for its states, and a name for each: plugins say what they have. */
+static co_status optim_check_states(const co_optim *optim, const co_store *store)
+{
+    const co_optimizer_ops *ops = optim->ops;
+
+    for (int i = 0; i < optim->n_state; i++)
+        if (!ops->state_names || !ops->state_names[i])
+            return co_fail(CO_E_USAGE, "optimizer %s: has %d array%s of state, and no name of %d",
+                           ops->name, optim->n_state, co_plural((uint64_t)optim->n_state), i);
+    if (optim->n_state > CO_STORE_MAX_STATES - store->n_state)
+        return co_fail(CO_E_USAGE,
+                       "optimizer %s: no room for its state: this model has those of other "
+                       "optimizers; create a new model",
+                       ops->name);
+    return CO_OK;
+}
+
 co_status co_optim_create(co_optim **out, const co_value *value, co_config *config, co_store *store)
 {
     const co_optimizer_ops *ops;
@@ -158,11 +176,8 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
     optim->first_state = store->n_state;
     st = optim_read(optim, map, co_config_arena(config));
     optim->n_state = st == CO_OK && ops->states ? ops->states(optim->self) : 0;
-    if (st == CO_OK && optim->n_state > CO_STORE_MAX_STATES - store->n_state)
-        st = co_fail(CO_E_USAGE,
-                     "optimizer %s: no room for its state: this model has those of other "
-                     "optimizers; create a new model",
-                     ops->name);
+    if (st == CO_OK)
+        st = optim_check_states(optim, store);
     if (st == CO_OK)
         st = optim_find_there(optim, store);
     if (st == CO_OK)

@@ -305,18 +305,12 @@ static co_status checkpoint_describe(co_manifest *out, const co_state *state,
     return out->config ? CO_OK : CO_E_NOMEM;
 }
 
-static bool checkpoint_has_ema(const co_state *state)
-{
-    return state->shape.n_array > CO_STATE_MORE &&
-           strcmp(state->shape.array[CO_STATE_MORE].name, CO_STATE_EMA) == 0;
-}
-
 static co_status checkpoint_fill(co_manifest *manifest, const char *folder, const co_state *state,
                                  const co_graph *graph)
 {
     CO_TRY(checkpoint_write_model(manifest, state, graph, folder, CO_CHECKPOINT_WEIGHTS,
                                   CO_STATE_PARAM));
-    if (checkpoint_has_ema(state))
+    if (state->shape.ema)
         CO_TRY(checkpoint_write_model(manifest, state, graph, folder, CO_CHECKPOINT_EMA,
                                       CO_STATE_MORE));
     CO_TRY(checkpoint_write_state(manifest, state, graph, folder));

@@ -28,6 +28,12 @@ static co_status state_add(co_state_shape *shape, const char *name, size_t n, bo
     if (shape->n_array == CO_STATE_MAX_ARRAYS)
         return co_fail(CO_E_UNSUPPORTED, "this run has more than %d arrays of state",
                        CO_STATE_MAX_ARRAYS);
+    for (int i = 0; i < shape->n_array; i++)
+        if (strcmp(shape->array[i].name, name) == 0)
+            return co_fail(CO_E_USAGE,
+                           "two arrays of this run's state are called '%s': one of a plugin needs "
+                           "another name",
+                           name);
     shape->n_array++;
     *array = (co_state_array){.n = n, .buffer = buffer, .own = own};
     snprintf(array->name, sizeof(array->name), "%.*s", CO_DISTRIBUTED_MAX_NAME - 1, name);
@@ -41,7 +47,7 @@ co_status co_state_shape_of(co_state_shape *out, const co_distributed_values *up
     bool own_weights = false;
     int n = 0;
 
-    *out = (co_state_shape){.capacity = capacity};
+    *out = (co_state_shape){.capacity = capacity, .ema = ema};
     CO_TRY(co_distributed_list(list, &n, &own_weights, CO_STATE_MAX_ARRAYS, update));
     CO_TRY(state_add(out, "param", store->n, false, own_weights));
     CO_TRY(state_add(out, "buffer", store->n_buffer, true, true));

@@ -89,6 +89,7 @@ typedef struct co_state_array {
 
 typedef struct co_state_shape {
     int capacity; /* maximum number of ranks that write the state */
+    bool ema;     /* it has those of a moving average, from CO_STATE_MORE on */
     int n_array;
     co_state_array array[CO_STATE_MAX_ARRAYS]; /* data NULL */
 } co_state_shape;

@@ -7,11 +7,13 @@
 
 #include <cmocka.h>
 
+#include <cohort.h>
 #include <cohort/ext/compress.h>
 #include <cohort/ext/dataset.h>
 #include <cohort/ext/optim.h>
 #include <cohort/ext/strategy.h>
-#include <cohort/train.h>
+
+#include "folder.h"
 
 static void move_update(const void *self, const co_update *u)
 {
@@ -81,6 +83,82 @@ static void plugin_taken_name_is_refused(void **state)
     assert_refused(CO_PLUGIN_REGISTER(CO_PLUGIN_OPTIMIZER, &ops), "another of this name");
 }
 
+static int one_state(const void *self)
+{
+    (void)self;
+    return 1;
+}
+
+static void plugin_state_without_name_is_refused(void **state)
+{
+    static const char *const none[] = {NULL};
+    static co_optimizer_ops unnamed[2];
+    const co_model_options options = {
+        .model = "[{linear: 2}]", .sample = {1, {4}}, .classes = 2, .seed = 1};
+
+    (void)state;
+    unnamed[0] = unnamed[1] = move;
+    unnamed[0].name = "unnamed-one";
+    unnamed[1].name = "unnamed-two";
+    unnamed[1].state_names = none;
+    for (int i = 0; i < 2; i++) {
+        co_distributed_options how = {.optimizer = unnamed[i].name};
+        co_distributed *d;
+
+        unnamed[i].states = one_state;
+        assert_int_equal(CO_PLUGIN_REGISTER(CO_PLUGIN_OPTIMIZER, &unnamed[i]), CO_OK);
+        assert_int_equal(co_model_create(&how.model, &options), CO_OK);
+        assert_int_equal(co_comm_create_self(&how.comm), CO_OK);
+        assert_refused(co_distributed_create(&d, &how), "has 1 array of state, and no name of 0");
+        co_comm_destroy(how.comm);
+        co_model_destroy(how.model);
+    }
+}
+
+static void average_update(const void *self, const co_update *u)
+{
+    move_update(self, u);
+    for (size_t i = 0; i < u->n; i++)
+        u->state[0][i] += (u->param[i] - u->state[0][i]) * 0.5f;
+}
+
+static co_status train_average(co_train_summary *out, const char *name, bool resume,
+                               const char *set)
+{
+    const char *const sets[] = {set, NULL};
+    const co_train_options options = {
+        .config_text = "model: {name: mlp, hidden: [4]}\noptimizer: average\nbatch: 4\nepochs: 2\n"
+                       "data: {name: synthetic, shape: [1, 2, 4], classes: 4, samples: 20}\n",
+        .set = sets,
+        .ranks = 1,
+        .run_dir = folder_path(name),
+        .resume = resume,
+        .quiet = true};
+
+    return co_train(out, &options);
+}
+
+/* An optimizer's state of this name is not the moving average of the run. */
+static void plugin_state_called_ema_is_in_checkpoints(void **state)
+{
+    static const char *const names[] = {"ema", NULL};
+    static const co_optimizer_ops average = {.name = "average",
+                                             .summary = "sgd, and the mean of its weights",
+                                             .default_lr = 0.1,
+                                             .states = one_state,
+                                             .state_names = names,
+                                             .update = average_update};
+    co_train_summary whole, parts;
+
+    (void)state;
+    assert_int_equal(CO_PLUGIN_REGISTER(CO_PLUGIN_OPTIMIZER, &average), CO_OK);
+    assert_int_equal(train_average(&whole, "whole", false, "threads=1"), CO_OK);
+    assert_int_equal(train_average(&parts, "parts", false, "max_steps=3"), CO_OK);
+    assert_int_equal(train_average(&parts, "parts", true, "threads=1"), CO_OK);
+    assert_string_equal(parts.weights_sha256, whole.weights_sha256);
+    assert_refused(train_average(&whole, "both", false, "ema={every: 2}"), "are called 'ema'");
+}
+
 static float first_weight(const char *optimizer)
 {
     const float input[4] = {1, 2, 3, 4};
@@ -128,8 +206,10 @@ int main(void)
         cmocka_unit_test(plugin_name_that_configs_cannot_have_is_refused),
         cmocka_unit_test(plugin_missing_function_is_refused),
         cmocka_unit_test(plugin_taken_name_is_refused),
+        cmocka_unit_test(plugin_state_without_name_is_refused),
+        cmocka_unit_test(plugin_state_called_ema_is_in_checkpoints),
         cmocka_unit_test(plugin_registered_trains_as_built_in),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
