@@ -51,6 +51,7 @@ static co_status stop_leave(co_rank_control *control, uint64_t step, int64_t rea
 
     co_watch_phase(o->comm, CO_PHASE_SAVING);
     CO_TRY(co_saver_now(o->saver, step));
+    CO_TRY(co_distributed_quiesce(o->source->distributed)); /* nobody waits for what is in flight */
     control->leaving = true;
     control->stopped = true;
     control->saved = o->saver != NULL;
@@ -67,9 +68,11 @@ static co_status stop_leave(co_rank_control *control, uint64_t step, int64_t rea
 /* Save a checkpoint here, and continue. */
 static co_status stop_save(const co_rank_control_options *o, uint64_t step)
 {
+    bool saved;
+
     co_watch_phase(o->comm, CO_PHASE_SAVING);
-    CO_TRY(co_saver_now(o->saver, step));
-    if (o->saver)
+    CO_TRY(co_saver_asked(&saved, o->saver, step));
+    if (saved)
         co_mpi_requests_saved(o->requests, step);
     return CO_OK;
 }

@@ -52,18 +52,35 @@ static int rank_poll(const session_shared *shared, int ranks, uint64_t step, uin
     return all ? 1 : passed ? 0 : -1;
 }
 
+/* Grows as long as a rank that is behind gets on. */
+static uint64_t rank_sum_steps(const session_shared *shared, int ranks)
+{
+    uint64_t sum = 0;
+
+    for (int r = 0; r < ranks; r++)
+        sum += atomic_load(&((session_rank *)&shared->rank[r])->entered);
+    return sum;
+}
+
 static co_status rank_agree(bool *here, const co_rank_control_options *o, uint64_t step,
                             uint64_t request)
 {
     const session_shared *shared = o->session->shared;
-    const uint64_t place = request << 40 | (step + 1), start = co_clock_ns();
+    const uint64_t place = request << 40 | (step + 1);
     const uint64_t limit_ns = (uint64_t)co_comm_timeout(o->comm) * 1000000;
+    const int ranks = co_comm_size(o->comm);
+    uint64_t since = co_clock_ns(), steps = rank_sum_steps(shared, ranks);
     int known;
 
     atomic_store(&rank_of(o)->agreed, place);
-    while ((known = rank_poll(shared, co_comm_size(o->comm), step, place)) < 0) {
+    while ((known = rank_poll(shared, ranks, step, place)) < 0) {
         CO_TRY(co_comm_progress(o->comm));
-        if (co_clock_ns() - start > limit_ns)
+        if (rank_sum_steps(shared, ranks) > steps) { /* a slower one is on its way */
+            steps = rank_sum_steps(shared, ranks);
+            since = co_clock_ns();
+            co_watch_beat(o->comm);
+        }
+        if (co_clock_ns() - since > limit_ns)
             return co_fail(CO_E_TIMEOUT, "ranks have not agreed where to leave within %u ms",
                            co_comm_timeout(o->comm));
         co_clock_sleep_us(RANK_SLEEP_US);
@@ -72,24 +89,31 @@ static co_status rank_agree(bool *here, const co_rank_control_options *o, uint64
     return CO_OK;
 }
 
+/* Save a checkpoint; where the run continues, as far as that is possible. */
+static co_status rank_save(const co_rank_control_options *o, uint64_t step, bool goes_on)
+{
+    bool saved = o->saver != NULL;
+
+    co_watch_phase(o->comm, CO_PHASE_SAVING);
+    CO_TRY(goes_on ? co_saver_asked(&saved, o->saver, step) : co_saver_now(o->saver, step));
+    if (saved && co_comm_rank(o->comm) == 0)
+        atomic_store(&o->session->shared->shown.saved, step + 1);
+    return CO_OK;
+}
+
 /* Carry out a request; all ranks are at this step. */
 static co_status rank_execute(co_rank_control *control, uint64_t step, session_ask ask)
 {
     const co_rank_control_options *o = &control->options;
-    session_shared *shared = o->session->shared;
 
-    if (ask != SESSION_ASK_LEAVE) {
-        co_watch_phase(o->comm, CO_PHASE_SAVING);
-        CO_TRY(co_saver_now(o->saver, step));
-        if (o->saver && co_comm_rank(o->comm) == 0)
-            atomic_store(&shared->shown.saved, step + 1);
-    }
+    if (ask != SESSION_ASK_LEAVE)
+        CO_TRY(rank_save(o, step, ask == SESSION_ASK_SAVE));
     if (ask == SESSION_ASK_SAVE)
         return CO_OK;
     CO_TRY(rank_commit(o, true));
     control->leaving = true;
     if (co_comm_rank(o->comm) == 0)
-        atomic_store(&shared->left, true);
+        atomic_store(&o->session->shared->left, true);
     return CO_OK;
 }
 

@@ -197,16 +197,37 @@ co_status co_saver_last(co_saver *saver, uint64_t step)
     return saver ? saver_take(saver, step, NULL) : CO_OK;
 }
 
-co_status co_saver_now(co_saver *saver, uint64_t step)
+/* *written: on rank 0, what became of the write. */
+static co_status saver_now(co_status *written, co_saver *saver, uint64_t step)
 {
     co_comm *comm;
 
+    *written = CO_OK;
     if (!saver)
         return CO_OK;
     comm = saver->options.source->comm;
     CO_TRY(saver_take(saver, step, NULL));
     co_watch_phase(comm, CO_PHASE_SAVING); /* the collective part has reset the phase */
-    return co_comm_rank(comm) == 0 ? saver_join(saver) : CO_OK;
+    if (co_comm_rank(comm) == 0)
+        *written = saver->writing ? saver_join(saver) : saver->status;
+    return CO_OK;
+}
+
+co_status co_saver_now(co_saver *saver, uint64_t step)
+{
+    co_status written;
+
+    CO_TRY(saver_now(&written, saver, step));
+    return written == CO_OK ? CO_OK : co_fail(written, "no checkpoint: %s", saver->error);
+}
+
+co_status co_saver_asked(bool *saved, co_saver *saver, uint64_t step)
+{
+    co_status written;
+
+    CO_TRY(saver_now(&written, saver, step));
+    *saved = saver && written == CO_OK;
+    return saver ? saver_forgive(saver, written) : CO_OK;
 }
 
 co_status co_saver_finish(co_saver *saver)

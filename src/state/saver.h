@@ -50,10 +50,12 @@ typedef struct co_saver_epoch_end {
 co_status co_saver_epoch(co_saver *saver, const co_saver_epoch_end *end);
 /* After the last step of this process, within an epoch. */
 co_status co_saver_last(co_saver *saver, uint64_t step);
-/* Save this step unless it is saved already, and return when it is on disk: before the run ends, or
-   when a checkpoint was requested. Returns the status of the write on rank 0, whatever on_error
-   says. */
+/* Save this step unless it is saved already, and return when it is on disk: before the run ends.
+   Returns the status of the write on rank 0, whatever on_error says. */
 co_status co_saver_now(co_saver *saver, uint64_t step);
+/* The same for a checkpoint that was requested in a run that continues: on_error says what a failed
+   write means. *saved: there is one; false without checkpoints. Set on rank 0. */
+co_status co_saver_asked(bool *saved, co_saver *saver, uint64_t step);
 
 /* Wait for the current write. Returns its failure if on_error is stop. */
 co_status co_saver_finish(co_saver *saver);

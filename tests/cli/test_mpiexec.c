@@ -70,6 +70,23 @@ static void mpiexec_max_seconds_ends_with_checkpoint(void **state)
     program_remove("late");
 }
 
+/* What a strategy has in flight when all leave is not a rank that failed. */
+static void mpiexec_max_seconds_ends_with_requests_in_flight(void **state)
+{
+    static const char *const args[] = {
+        "train", "job.yaml",        "--run-dir", "late",
+        "-s",    "max_seconds=1",   "-s",        "epochs=1000000",
+        "-s",    "on_failure=stop", "-s",        "checkpoint=off",
+        "-s",    "shards=auto",     "-s",        "strategy={name: stale, k: 2}",
+        NULL};
+    const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"}};
+
+    (void)state;
+    program_need_mpi();
+    program_assert_success(program_run(args, &options));
+    program_remove("late");
+}
+
 static void mpiexec_without_launcher_does_not_restart(void **state)
 {
     static const char *const args[] = {"train", "job.yaml", "--run-dir", "alone", NULL};
@@ -376,6 +393,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mpiexec_signal_ends_with_checkpoint),
         cmocka_unit_test(mpiexec_max_seconds_ends_with_checkpoint),
+        cmocka_unit_test(mpiexec_max_seconds_ends_with_requests_in_flight),
         cmocka_unit_test(mpiexec_without_launcher_does_not_restart),
         cmocka_unit_test(mpiexec_killed_rank_resumes_from_checkpoint),
         cmocka_unit_test(bench_comm_tune_prints_bucket_sizes),
