@@ -219,6 +219,22 @@ static bool session_is_accident(co_status status)
     return status == CO_E_PEER || status == CO_E_TIMEOUT || status == CO_E_NOMEM;
 }
 
+/* How far the ranks that have failed had come: commits, where one follows each step; else the
+   latest step that one of them has begun, or would have. */
+static uint64_t session_reached(const co_session *s)
+{
+    uint64_t most = s->state ? s->state->point.step + 1 : 1;
+
+    if (s->options.each_step)
+        return s->committed;
+    for (int r = 0; r < s->ranks; r++) {
+        const uint64_t step = atomic_load(&s->shared->rank[r].entered);
+
+        most = step > most ? step : most;
+    }
+    return most;
+}
+
 static bool session_give_up(const co_launch_end *end, const char *why)
 {
     co_fail(end->status, "%s; %s", end->cause, why);
@@ -234,10 +250,10 @@ static bool session_restart(co_session *s, int *ranks, const co_launch_end *end)
 
     if (o->on_failure == CO_ON_FAILURE_STOP || !session_is_accident(end->status) || s->stopped_by)
         return false;
-    s->failed_at = s->committed + 1;
+    s->failed_at = session_reached(s) + 1;
     if (failed_at == s->failed_at) {
         snprintf(why, sizeof(why), "given up: step %llu has failed twice",
-                 (unsigned long long)step + 1);
+                 (unsigned long long)(o->each_step ? step + 1 : failed_at - 1));
         return session_give_up(end, why);
     }
     if (s->restarts == o->max_restarts) {
@@ -257,6 +273,16 @@ static bool session_restart(co_session *s, int *ranks, const co_launch_end *end)
     return true;
 }
 
+/* What the ranks before were asked, and have not done. */
+static void session_ask_again(co_session *s)
+{
+    const uint64_t asked = atomic_load(&s->shared->asked);
+
+    for (int r = 0; r < s->ranks && (asked & 255) == SESSION_ASK_SAVE; r++)
+        s->save = s->save || atomic_load(&s->shared->rank[r].handled) != asked >> 8;
+    s->leave = s->stopping || s->wanted;
+}
+
 static bool session_again(void *arg, int *ranks, const co_launch_end *end)
 {
     co_session *s = arg;
@@ -267,7 +293,6 @@ static bool session_again(void *arg, int *ranks, const co_launch_end *end)
 
         if (!atomic_load(&s->shared->left) || stopped)
             return false;
-        s->leave = s->stopping != NULL; /* they have left to continue, and now must stop */
         if (s->wanted)
             *ranks = s->wanted;
         s->resizes++;
@@ -275,7 +300,9 @@ static bool session_again(void *arg, int *ranks, const co_launch_end *end)
     } else if (!session_restart(s, ranks, end)) {
         return false;
     }
-    s->wanted = 0;
+    if (s->wanted == *ranks)
+        s->wanted = 0;
+    session_ask_again(s);
     session_prepare(s, *ranks);
     return true;
 }

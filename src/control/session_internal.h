@@ -52,7 +52,7 @@ struct co_session {
     int restarts, resizes;
     int lost_rank;        /* of the last restart */
     char cause[512];      /* why this generation was started after a failure; "" otherwise */
-    uint64_t failed_at;   /* 1 + commits at the last failure; 0: none yet */
+    uint64_t failed_at;   /* 1 + how far ranks had come at the last failure; 0: none yet */
     co_status stopped_by; /* CO_OK: nobody; CO_E_INTERRUPTED, CO_E_TERMINATED */
     const char *stopping; /* why the run is to end; NULL: it is not */
     bool leave, save;     /* to be requested once no other request is pending */

@@ -51,18 +51,23 @@ static int ctl_ask(const char *request)
     return ctl_run(arguments);
 }
 
-static pid_t ctl_start(const char *ranks, const char *set)
+static pid_t ctl_start_config(const char *config, const char *ranks, const char *set)
 {
     const pid_t pid = fork();
 
     assert_true(pid >= 0);
     if (pid == 0) {
-        execl(ctl_program, ctl_program, "train", "long.yaml", "-q", "-n", ranks, "--run-dir",
-              ctl_dir, "-s", set, (char *)NULL);
+        execl(ctl_program, ctl_program, "train", config, "-q", "-n", ranks, "--run-dir", ctl_dir,
+              "-s", set, (char *)NULL);
         _exit(127);
     }
     ctl_run_pid = pid;
     return pid;
+}
+
+static pid_t ctl_start(const char *ranks, const char *set)
+{
+    return ctl_start_config("long.yaml", ranks, set);
 }
 
 static long ctl_number(const char *key)
@@ -133,6 +138,90 @@ static void ctl_ranks_requests_change_number(void **state)
     assert_int_equal(ctl_end(pid), 0);
     assert_int_not_equal(access(ctl_file("control.sock"), F_OK), 0);
     assert_int_not_equal(access(ctl_file("summary.json"), F_OK), 0);
+    program_remove(ctl_dir);
+}
+
+static pid_t ctl_rank(int rank)
+{
+    char words[32];
+    const char *at;
+
+    snprintf(words, sizeof(words), "rank %d (process ", rank);
+    assert_int_equal(ctl_ask("status"), 0);
+    at = strstr(ctl_said, words);
+    assert_non_null(at);
+    return (pid_t)atol(at + strlen(words));
+}
+
+/* Make the request of ranks of which one cannot answer, and dies. */
+static void ctl_ask_dying(const char *request)
+{
+    const pid_t rank = ctl_rank(1);
+    const long restarts = ctl_number("restarts");
+
+    assert_int_equal(kill(rank, SIGSTOP), 0);
+    assert_int_equal(ctl_ask(request), 0);
+    co_clock_sleep_us(100000); /* it is passed on */
+    assert_int_equal(kill(rank, SIGKILL), 0);
+    if (strcmp(request, "stop") != 0)
+        ctl_await("restarts", restarts + 1);
+}
+
+/* What ranks were asked when one died, those that continue are asked. */
+static void ctl_request_outlives_a_rank(void **state)
+{
+    const pid_t pid = ctl_start("2", "on_failure=respawn");
+
+    (void)state;
+    ctl_await("step", 20);
+    ctl_ask_dying("checkpoint");
+    ctl_await("saved_step", 20);
+    ctl_await("step", ctl_number("step") + 20);
+    ctl_ask_dying("ranks 3");
+    ctl_await("resizes", 1);
+    assert_int_equal(ctl_number("ranks"), 3);
+    ctl_await("step", ctl_number("step") + 20);
+    ctl_ask_dying("stop");
+    assert_int_equal(ctl_end(pid), 0);
+    program_remove(ctl_dir);
+}
+
+/* Where ranks commit after epochs, steps of one epoch are different steps. */
+static void train_steps_of_an_epoch_fail_once_each(void **state)
+{
+    const pid_t pid = ctl_start_config("apart.yaml", "2", "on_failure=respawn");
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        ctl_await("step", 20 + 200 * i);
+        assert_int_equal(kill(ctl_rank(1), SIGKILL), 0);
+        ctl_await("restarts", i + 1);
+    }
+    assert_int_equal(ctl_ask("stop"), 0);
+    assert_int_equal(ctl_end(pid), 0);
+    program_remove(ctl_dir);
+}
+
+/* A checkpoint that was asked for fails as any other does: the run continues. */
+static void ctl_checkpoint_that_fails_is_a_warning(void **state)
+{
+    const pid_t pid = ctl_start("2", "checkpoint={every: 1000000 steps, best: false}");
+    FILE *file;
+
+    (void)state;
+    ctl_await("step", 20);
+    rmdir(ctl_file("checkpoints"));
+    file = fopen(ctl_file("checkpoints"), "w");
+    assert_non_null(file);
+    fclose(file);
+    assert_int_equal(ctl_ask("checkpoint"), 0);
+    ctl_await("step", ctl_number("step") + 200);
+    assert_int_equal(ctl_number("saved_step"), 0);
+    assert_int_equal(unlink(ctl_file("checkpoints")), 0);
+    assert_int_equal(ctl_ask("checkpoint"), 0);
+    ctl_await("saved_step", 20);
+    assert_int_equal(ctl_ask("stop"), 0);
+    ctl_end(pid);
     program_remove(ctl_dir);
 }
 
@@ -298,6 +387,11 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ctl_ranks_requests_change_number, ctl_make_folder,
                                         ctl_clear),
+        cmocka_unit_test_setup_teardown(ctl_request_outlives_a_rank, ctl_make_folder, ctl_clear),
+        cmocka_unit_test_setup_teardown(train_steps_of_an_epoch_fail_once_each, ctl_make_folder,
+                                        ctl_clear),
+        cmocka_unit_test_setup_teardown(ctl_checkpoint_that_fails_is_a_warning, ctl_make_folder,
+                                        ctl_clear),
         cmocka_unit_test_setup_teardown(ctl_under_mpiexec_is_answered_by_rank_0, ctl_make_folder,
                                         ctl_clear),
         cmocka_unit_test_setup_teardown(ctl_bad_request_is_refused, ctl_make_folder, ctl_clear),
@@ -314,6 +408,10 @@ int main(int argc, char **argv)
     ctl_program = argv[1];
     program_write_text("long.yaml", "model: {name: mlp, hidden: [16]}\nepochs: 1000000\n"
                                     "data: {name: synthetic, shape: [1, 8, 8], classes: 4}\n");
+    program_write_text("apart.yaml",
+                       "model: {name: mlp, hidden: [512, 512]}\nepochs: 1000\nbatch: 2\n"
+                       "strategy: {name: local, period: 10}\n"
+                       "data: {name: synthetic, shape: [1, 8, 8], classes: 4, samples: 100000}\n");
     failed = cmocka_run_group_tests(tests, NULL, NULL);
     program_fini();
     return failed;
