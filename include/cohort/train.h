@@ -35,9 +35,9 @@ typedef struct co_model_options {
      *  memory. CO_E_USAGE if the network has no blocks. */
     bool recompute;
     int threads;     /* cores of this rank; 0: 1 */
-    co_shape sample; /* (C, H, W) */
-    int64_t classes;
-    uint64_t seed; /* of the initial weights and of dropout */
+    co_shape sample; /* (C, H, W) of images; (T) of tokens; of other arrays any */
+    int64_t classes; /* of a language model: tokens that there are */
+    uint64_t seed;   /* of the initial weights and of dropout: the same on all ranks */
 } co_model_options;
 
 CO_API co_status co_model_create_sized(co_model **out, const co_model_options *options,
@@ -119,7 +119,8 @@ static inline co_status co_model_evaluate(co_result *out, co_model *model, const
 /** Logits of `count` samples, (count, C, H, W) normalised as in training, into (count, classes):
  * the output of the network before the loss, log-probabilities where it ends with log_softmax.
  * Values of `input` are not checked: a NaN or an infinity mostly gives NaN logits. Evaluation mode,
- * this rank alone; like co_model_evaluate not between forward and backward. */
+ * this rank alone; like co_model_evaluate not between forward and backward. CO_E_USAGE: a network
+ * of tokens. */
 CO_API co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count);
 
 /* ---- a distributed optimizer: a strategy, an optimizer, a schedule ---- */

@@ -24,7 +24,7 @@ typedef struct co_update {
     const float *grad;   /* (n); to be used as co_grad_use(grad[i], values->rule) */
     float *const *state; /* n_state arrays of (n), zero before the first step */
     size_t n;
-    double decay;       /* weight decay of this range */
+    double decay;       /* weight decay of this range, which `update` applies */
     co_param_kind kind; /* with per_tensor: of the tensor; else of the first one */
     /** Of this step: given.lr, rule, and `update`, which counts from 1. Where the arrays are. */
     const co_step_values *values;
