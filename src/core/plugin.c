@@ -104,6 +104,17 @@ co_status co_plugin_choose(const void **ops, const co_value **map, const co_plug
     return *ops ? CO_OK : co_plugin_unknown(plugins, name, value, NULL);
 }
 
+co_status co_plugin_said(co_status st, uint64_t before, const co_plugins *plugins, const void *ops,
+                         const char *function)
+{
+    if (st == CO_OK || co_fail_count() != before)
+        return st;
+    return co_fail(st,
+                   "%s '%s': its function %s has returned the status %d without a message "
+                   "(co_fail)",
+                   plugins->what, plugin_name(ops), function, (int)st);
+}
+
 co_status co_plugin_read(void *self, const void *ops, const co_plugins *plugins,
                          const co_key *common, size_t shift, const co_value *map, co_arena *arena)
 {

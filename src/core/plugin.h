@@ -10,6 +10,7 @@
 #include <cohort/ext/plugin.h>
 
 #include "core/config.h"
+#include "core/status.h"
 
 /* The plugins of one kind. */
 typedef struct co_plugins {
@@ -47,6 +48,19 @@ co_status co_plugin_unknown(const co_plugins *plugins, const char *name, const c
    names it where `value` is NULL or a map without a name; NULL: it must be named. */
 co_status co_plugin_choose(const void **ops, const co_value **map, const co_plugins *plugins,
                            const co_value *value, const char *fallback);
+/* `st`, which a plugin's function has returned, with a message if that has set none since `before`,
+   an earlier co_fail_count. */
+co_status co_plugin_said(co_status st, uint64_t before, const co_plugins *plugins, const void *ops,
+                         const char *function);
+/* Call a function of a plugin, CO_PLUGIN_TRY(&co_strategy_plugins, ops, start, (strategy)), and
+   return from the calling one if it fails. */
+#define CO_PLUGIN_TRY(plugins, ops, function, arguments)                                           \
+    do {                                                                                           \
+        const uint64_t co_plugin_before_ = co_fail_count();                                        \
+        CO_TRY(co_plugin_said((ops)->function arguments, co_plugin_before_, (plugins), (ops),      \
+                              #function));                                                         \
+    } while (0)
+
 /* The keys of `common` (NULL: none), and those of the plugin into its struct, `shift` bytes into
    `self`. What is missing from `map` (NULL: all) is missed there. */
 co_status co_plugin_read(void *self, const void *ops, const co_plugins *plugins,

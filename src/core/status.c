@@ -1,11 +1,12 @@
 /*
  * status.c - the calling thread's last failure.
  */
-#include <cohort/status.h>
-#include <cohort/version.h>
+#include "core/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+
+#include <cohort/version.h>
 
 #include "core/text.h"
 
@@ -15,6 +16,7 @@
 
 static _Thread_local char status_message[STATUS_MESSAGE_SIZE];
 static _Thread_local co_status status_last;
+static _Thread_local uint64_t status_count;
 
 const char *co_error_message(void)
 {
@@ -37,7 +39,13 @@ co_status(co_fail)(co_status status, const char *fmt, ...)
     /* Text from files must neither break the line nor control a terminal. */
     co_text_show(status_message, sizeof(status_message), message);
     status_last = status;
+    status_count++;
     return status;
+}
+
+uint64_t co_fail_count(void)
+{
+    return status_count;
 }
 
 int co_exit_code(co_status status)

@@ -72,7 +72,7 @@ static co_status dataset_probe(co_image_info *image, const co_dataset *data, co_
     co_bytes bytes;
 
     co_dataset_sample_name(data, name, sizeof(name), i);
-    CO_TRY(data->ops->read(data->self, &bytes, buffer, i));
+    CO_TRY(co_dataset_stored_sample(&bytes, data, buffer, i));
     return co_image_probe(image, bytes.at, bytes.n, name);
 }
 
@@ -225,7 +225,8 @@ static co_status dataset_setup_fields(co_dataset *data, co_split split)
 
 static co_status dataset_setup(co_dataset *data, co_split split)
 {
-    CO_TRY(data->ops->open(data->self, &data->info, data->path, split));
+    CO_PLUGIN_TRY(&co_dataset_plugins, data->ops, open,
+                  (data->self, &data->info, data->path, split));
     data->open = true;
     CO_TRY(dataset_check_info(data));
     if (!co_dataset_has_images(data))
@@ -396,7 +397,8 @@ co_status co_dataset_take_label(int32_t *out, const co_dataset *dataset, uint64_
 co_status co_dataset_stored_sample(co_bytes *out, const co_dataset *dataset, co_buffer *buffer,
                                    uint64_t i)
 {
-    return dataset->ops->read(dataset->self, out, buffer, i);
+    CO_PLUGIN_TRY(&co_dataset_plugins, dataset->ops, read, (dataset->self, out, buffer, i));
+    return CO_OK;
 }
 
 double co_dataset_bytes_per_token(const co_dataset *dataset)
@@ -406,8 +408,9 @@ double co_dataset_bytes_per_token(const co_dataset *dataset)
 
 co_status co_dataset_save_tokenizer(const co_dataset *dataset, const char *folder)
 {
-    return dataset->ops->save_tokenizer ? dataset->ops->save_tokenizer(dataset->self, folder)
-                                        : CO_OK;
+    if (dataset->ops->save_tokenizer)
+        CO_PLUGIN_TRY(&co_dataset_plugins, dataset->ops, save_tokenizer, (dataset->self, folder));
+    return CO_OK;
 }
 
 bool co_dataset_scales(const co_dataset *dataset)

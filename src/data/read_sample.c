@@ -14,7 +14,7 @@ static co_status read_stored(co_bytes *out, const co_dataset *data, uint64_t i,
     const size_t size = (size_t)co_shape_count(&data->info.shape);
     char name[CO_DATASET_NAME];
 
-    CO_TRY(data->ops->read(data->self, out, &scratch->stored, i));
+    CO_TRY(co_dataset_stored_sample(out, data, &scratch->stored, i));
     if (data->info.encoded || (out->at && out->n >= size))
         return CO_OK;
     co_dataset_sample_name(data, name, sizeof(name), i);
@@ -80,6 +80,12 @@ static co_status read_frame(void *out, co_image_want *want, const co_dataset *da
     return co_image_decode(out, want, scratch->image, bytes->at, bytes->n, name);
 }
 
+static co_status read_field(const co_dataset *dataset, void *out, int k, uint64_t i)
+{
+    CO_PLUGIN_TRY(&co_dataset_plugins, dataset->ops, field, (dataset->self, out, k, i));
+    return CO_OK;
+}
+
 co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
                           const co_augment_place *place, co_data_scratch *scratch)
 {
@@ -92,7 +98,7 @@ co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
 
     if (!co_dataset_has_images(dataset)) {
         scratch->bytes += (size_t)co_shape_count(&dataset->shape) * sizeof(float);
-        return dataset->ops->field(dataset->self, out, 0, i);
+        return read_field(dataset, out, 0, i);
     }
     if (dataset->augment.n == 0)
         place = NULL;
@@ -122,11 +128,11 @@ co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
 co_status co_dataset_draw_field(const co_dataset *dataset, void *out, int k,
                                 const co_augment_place *place)
 {
-    const co_dataset_ops *ops = dataset->ops;
-
     if (!dataset->drawn)
-        return ops->field(dataset->self, out, k, place->sample);
-    return ops->draw(dataset->self, out, k, place->sample, place->seed, place->epoch);
+        return read_field(dataset, out, k, place->sample);
+    CO_PLUGIN_TRY(&co_dataset_plugins, dataset->ops, draw,
+                  (dataset->self, out, k, place->sample, place->seed, place->epoch));
+    return CO_OK;
 }
 
 static co_status read_check_place(const co_dataset *dataset, uint64_t i)
@@ -147,7 +153,7 @@ co_status co_dataset_read_field(const co_dataset *dataset, void *out, int k, uin
         return co_fail(CO_E_USAGE, "there is no field %d; the data set has %d", k, n);
     CO_TRY(read_check_place(dataset, i));
     if (!co_dataset_has_images(dataset))
-        return dataset->ops->field(dataset->self, out, k, i);
+        return read_field(dataset, out, k, i);
     return k == 0 ? co_dataset_read(dataset, out, i) : co_dataset_take_label(out, dataset, i);
 }
 

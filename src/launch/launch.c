@@ -15,6 +15,7 @@
 #include "core/mem.h"
 #include "core/plural.h"
 #include "core/sized.h"
+#include "core/status.h"
 #include "core/thread.h"
 #include "launch/crash_handler.h"
 #include "launch/supervise.h"
@@ -70,11 +71,10 @@ static co_status launch_attach(co_comm **comm, const co_launch_options *options,
 /* Ensures that a failure has a message. */
 static co_status launch_call(co_rank_fn fn, co_comm *comm, void *arg)
 {
-    co_status st;
+    const uint64_t before = co_fail_count();
+    const co_status st = fn(comm, arg);
 
-    (void)co_fail(CO_OK, "%s", ""); /* clear the message of an earlier failure */
-    st = fn(comm, arg);
-    if (st == CO_OK || co_error_message()[0])
+    if (st == CO_OK || co_fail_count() != before)
         return st;
     return co_fail(st, "it failed without saying why (co_fail)");
 }

@@ -90,7 +90,9 @@ static co_status optim_check(const co_optim *optim)
                            "optimizer %s: %s_weight_decay is 0 or more, or -1 for the "
                            "model's default",
                            optim->ops->name, i == 0 ? "norm" : "bias");
-    return optim->ops->check ? optim->ops->check(optim->self) : CO_OK;
+    if (optim->ops->check)
+        CO_PLUGIN_TRY(&co_optimizer_plugins, optim->ops, check, (optim->self));
+    return CO_OK;
 }
 
 static co_status optim_read(co_optim *optim, const co_value *map, co_arena *arena)

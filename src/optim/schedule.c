@@ -42,6 +42,13 @@ const co_key co_schedule_common_keys[] = {
     CO_KEYS_END,
 };
 
+static co_status schedule_check(const co_schedule *schedule)
+{
+    if (schedule->ops->check)
+        CO_PLUGIN_TRY(&co_schedule_plugins, schedule->ops, check, (schedule->self));
+    return CO_OK;
+}
+
 static co_status schedule_read(co_schedule *schedule, const co_value *map, const co_value *value,
                                co_arena *arena)
 {
@@ -50,7 +57,7 @@ static co_status schedule_read(co_schedule *schedule, const co_value *map, const
 
     CO_TRY(co_plugin_read(schedule, ops, &co_schedule_plugins, co_schedule_common_keys,
                           offsetof(co_schedule, self), map ? map : &none, arena));
-    return ops->check ? co_value_place(ops->check(schedule->self), map) : CO_OK;
+    return co_value_place(schedule_check(schedule), value);
 }
 
 co_status co_schedule_create(co_schedule **out, const co_value *value, co_config *config)

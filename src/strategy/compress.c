@@ -106,7 +106,9 @@ static co_status compress_setup(co_compress *compress, const co_value *map, doub
     CO_TRY(compress_cut(c, bucket_mib));
     if (compress->error_feedback)
         CO_TRY(co_store_take_array(&c->memory, c->store, c->store->n));
-    return c->ops->init ? c->ops->init(c) : CO_OK;
+    if (c->ops->init)
+        CO_PLUGIN_TRY(&co_compressor_plugins, c->ops, init, (c));
+    return CO_OK;
 }
 
 co_status co_compress_create(co_compress **out, const co_value *value, const co_strategy *strategy,
@@ -196,7 +198,7 @@ static co_status compress_post(co_compress *compress)
         if (piece->end > compress->ready)
             break;
         piece->round = 0;
-        CO_TRY(c->ops->post(c, piece));
+        CO_PLUGIN_TRY(&co_compressor_plugins, c->ops, post, (c, piece));
     }
     return CO_OK;
 }
@@ -234,7 +236,7 @@ static co_status compress_round(bool *more, co_compressor *c)
         CO_TRY(co_request_order(piece->request, c->store->queue));
         co_request_destroy(piece->request);
         piece->request = NULL;
-        CO_TRY(c->ops->take(c, piece));
+        CO_PLUGIN_TRY(&co_compressor_plugins, c->ops, take, (c, piece));
         piece->round++;
         *more = *more || piece->request;
     }

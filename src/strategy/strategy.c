@@ -10,6 +10,9 @@
 #include "strategy/reduce.h"
 #include "tensor/store.h"
 
+#define STRATEGY_TRY(strategy, hook, arguments)                                                    \
+    CO_PLUGIN_TRY(&co_strategy_plugins, (strategy)->ops, hook, arguments)
+
 /* Memory that ranks share is host memory. */
 static co_status strategy_check_device(const co_strategy *strategy, const co_value *value)
 {
@@ -22,6 +25,13 @@ static co_status strategy_check_device(const co_strategy *strategy, const co_val
                          "the strategy '%s' has weights that all ranks share, which the device %s "
                          "has no memory for; use sync, local, one-shot or stale",
                          strategy->ops->name, co_device_name(device));
+}
+
+static co_status strategy_init(co_strategy *strategy)
+{
+    if (strategy->ops->init)
+        STRATEGY_TRY(strategy, init, (strategy));
+    return CO_OK;
 }
 
 static co_status strategy_setup(co_strategy *strategy, const co_value *map, const co_value *value,
@@ -42,7 +52,7 @@ static co_status strategy_setup(co_strategy *strategy, const co_value *map, cons
                              ops->name);
     CO_TRY(co_plugin_read(strategy->self, ops, &co_strategy_plugins, NULL, 0, map ? map : &none,
                           co_config_arena(config)));
-    return ops->init ? co_value_place(ops->init(strategy), value) : CO_OK;
+    return co_value_place(strategy_init(strategy), value);
 }
 
 co_status co_strategy_create(co_strategy **out, const co_value *value, co_config *config,
@@ -80,7 +90,9 @@ void co_strategy_destroy(co_strategy *strategy)
 
 co_status co_strategy_start(co_strategy *strategy)
 {
-    return strategy->ops->start ? strategy->ops->start(strategy) : CO_OK;
+    if (strategy->ops->start)
+        STRATEGY_TRY(strategy, start, (strategy));
+    return CO_OK;
 }
 
 bool co_strategy_replicas_in_sync(const co_strategy *strategy)
@@ -101,32 +113,43 @@ bool co_strategy_is_local(const co_strategy *strategy, uint64_t step)
 
 co_status co_strategy_grad_ready(co_strategy *strategy, size_t begin, size_t end)
 {
-    return strategy->ops->grad_ready ? strategy->ops->grad_ready(strategy, begin, end) : CO_OK;
+    if (strategy->ops->grad_ready)
+        STRATEGY_TRY(strategy, grad_ready, (strategy, begin, end));
+    return CO_OK;
 }
 
 co_status co_strategy_shard_ready(co_strategy *strategy)
 {
-    return strategy->ops->shard_ready(strategy);
+    STRATEGY_TRY(strategy, shard_ready, (strategy));
+    return CO_OK;
 }
 
 co_status co_strategy_before_update(co_strategy *strategy, const co_strategy_step *step)
 {
-    return strategy->ops->before_update ? strategy->ops->before_update(strategy, step) : CO_OK;
+    if (strategy->ops->before_update)
+        STRATEGY_TRY(strategy, before_update, (strategy, step));
+    return CO_OK;
 }
 
 co_status co_strategy_after_update(co_strategy *strategy, const co_strategy_step *step)
 {
-    return strategy->ops->after_update ? strategy->ops->after_update(strategy, step) : CO_OK;
+    if (strategy->ops->after_update)
+        STRATEGY_TRY(strategy, after_update, (strategy, step));
+    return CO_OK;
 }
 
 co_status co_strategy_finish(co_strategy *strategy)
 {
-    return strategy->ops->finish ? strategy->ops->finish(strategy) : CO_OK;
+    if (strategy->ops->finish)
+        STRATEGY_TRY(strategy, finish, (strategy));
+    return CO_OK;
 }
 
 co_status co_strategy_quiesce(co_strategy *strategy)
 {
-    return strategy->ops->quiesce ? strategy->ops->quiesce(strategy) : CO_OK;
+    if (strategy->ops->quiesce)
+        STRATEGY_TRY(strategy, quiesce, (strategy));
+    return CO_OK;
 }
 
 float *co_strategy_persistent(const co_strategy *strategy, size_t i)
@@ -158,7 +181,9 @@ uint64_t *co_strategy_counters(const co_strategy *strategy, size_t *n)
 
 co_status co_strategy_resume(co_strategy *strategy, uint64_t step)
 {
-    return strategy->ops->resume ? strategy->ops->resume(strategy, step) : CO_OK;
+    if (strategy->ops->resume)
+        STRATEGY_TRY(strategy, resume, (strategy, step));
+    return CO_OK;
 }
 
 co_strategy_counts co_strategy_report(const co_strategy *strategy)

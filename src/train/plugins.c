@@ -168,6 +168,7 @@ static co_status plugins_fail(const char *path, const char *message)
 static co_status plugins_enter(const char *path, const char *name)
 {
     const size_t n = strlen(name);
+    const uint64_t before = co_fail_count();
     co_status (*entry)(void), st;
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL), *symbol;
     const char *error = library ? "" : dlerror();
@@ -183,8 +184,12 @@ static co_status plugins_enter(const char *path, const char *name)
     st = entry();
     if (st == CO_OK || st == CO_E_NOMEM)
         return st;
-    return plugins_fail(path,
-                        co_error_status() == st ? co_error_message() : PLUGINS_ENTRY " has failed");
+    if (co_fail_count() != before)
+        return plugins_fail(path, co_error_message());
+    return co_fail(CO_E_USAGE,
+                   "%s: its function " PLUGINS_ENTRY " has returned the status %d "
+                   "without a message (co_fail)",
+                   path, (int)st);
 }
 
 co_status co_plugin_load(const char *path)

@@ -159,6 +159,94 @@ static void plugin_state_called_ema_is_in_checkpoints(void **state)
     assert_refused(train_average(&whole, "both", false, "ema={every: 2}"), "are called 'ema'");
 }
 
+/* `st`, with a message that has `words` and none from before. */
+static void assert_said(co_status st, co_status wanted, const char *words)
+{
+    assert_int_equal(st, wanted);
+    if (!strstr(co_error_message(), words))
+        fail_msg("'%s' is not in: %s", words, co_error_message());
+}
+
+/* Create and destroy what makes steps. */
+static co_status make_step(const char *optimizer, const char *strategy)
+{
+    const co_model_options options = {
+        .model = "[{linear: 2}]", .sample = {1, {4}}, .classes = 2, .seed = 1};
+    co_distributed_options how = {.optimizer = optimizer, .strategy = strategy};
+    co_distributed *d = NULL;
+    co_status st;
+
+    assert_int_equal(co_model_create(&how.model, &options), CO_OK);
+    assert_int_equal(co_comm_create_self(&how.comm), CO_OK);
+    (void)co_fail(CO_E_FAILED, "an older message");
+    st = co_distributed_create(&d, &how);
+    co_distributed_destroy(d);
+    co_comm_destroy(how.comm);
+    co_model_destroy(how.model);
+    return st;
+}
+
+static co_status silent_check(const void *self)
+{
+    (void)self;
+    return CO_E_FAILED;
+}
+
+static co_status silent_init(co_strategy *strategy)
+{
+    (void)strategy;
+    return CO_E_IO;
+}
+
+static void silent_fini(co_strategy *strategy)
+{
+    (void)strategy;
+}
+
+static co_status silent_open(void *self, co_dataset_info *info, const char *path, co_split split)
+{
+    (void)self;
+    (void)info;
+    (void)path;
+    (void)split;
+    return CO_E_DATA;
+}
+
+static co_status silent_field(const void *self, void *out, int k, uint64_t i)
+{
+    (void)self;
+    (void)out;
+    (void)k;
+    (void)i;
+    return CO_E_DATA;
+}
+
+static const co_strategy_ops silent_strategy = {
+    .name = "silent", .init = silent_init, .fini = silent_fini};
+static const co_dataset_ops silent_data = {
+    .name = "silent", .open = silent_open, .field = silent_field};
+
+static void plugin_that_fails_without_message_is_named(void **state)
+{
+    static co_optimizer_ops optimizer;
+    co_dataset *data = NULL;
+
+    (void)state;
+    optimizer = move;
+    optimizer.name = "silent";
+    optimizer.check = silent_check;
+    assert_int_equal(CO_PLUGIN_REGISTER(CO_PLUGIN_OPTIMIZER, &optimizer), CO_OK);
+    assert_int_equal(CO_PLUGIN_REGISTER(CO_PLUGIN_STRATEGY, &silent_strategy), CO_OK);
+    assert_int_equal(CO_PLUGIN_REGISTER(CO_PLUGIN_DATASET, &silent_data), CO_OK);
+    assert_said(make_step("silent", NULL), CO_E_FAILED,
+                "optimizer 'silent': its function check has returned the status 11 without");
+    assert_said(make_step(NULL, "silent"), CO_E_IO,
+                "strategy 'silent': its function init has returned the status 8 without");
+    (void)co_fail(CO_E_DATA, "an older message");
+    assert_said(co_dataset_open(&data, "silent", CO_SPLIT_TRAIN), CO_E_DATA,
+                "data set 'silent': its function open has returned the status 2 without");
+}
+
 static float first_weight(const char *optimizer)
 {
     const float input[4] = {1, 2, 3, 4};
@@ -208,6 +296,7 @@ int main(void)
         cmocka_unit_test(plugin_taken_name_is_refused),
         cmocka_unit_test(plugin_state_without_name_is_refused),
         cmocka_unit_test(plugin_state_called_ema_is_in_checkpoints),
+        cmocka_unit_test(plugin_that_fails_without_message_is_named),
         cmocka_unit_test(plugin_registered_trains_as_built_in),
     };
 
