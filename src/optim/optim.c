@@ -95,7 +95,8 @@ static co_status optim_check(const co_optim *optim)
     return CO_OK;
 }
 
-static co_status optim_read(co_optim *optim, const co_value *map, co_arena *arena)
+static co_status optim_read(co_optim *optim, const co_value *map, const co_value *value,
+                            co_arena *arena)
 {
     const co_optimizer_ops *ops = optim->ops;
     const char *default_lr = co_arena_printf(arena, "%g", ops->default_lr);
@@ -110,7 +111,7 @@ static co_status optim_read(co_optim *optim, const co_value *map, co_arena *aren
             key->fallback = key->offset == offsetof(co_optim, lr) ? default_lr : default_decay;
     CO_TRY(co_plugin_read(optim, ops, &co_optimizer_plugins, common, offsetof(co_optim, self), map,
                           arena));
-    return co_value_place(optim_check(optim), map);
+    return co_value_place(optim_check(optim), value);
 }
 
 /* The names that the device has, ", " between them, cut where there is no more room. */
@@ -147,6 +148,12 @@ static co_status optim_check_states(const co_optim *optim, const co_store *store
 {
     const co_optimizer_ops *ops = optim->ops;
 
+    if (optim->n_state < 0 || optim->n_state > CO_STORE_MAX_STATES)
+        return co_fail(
+            CO_E_USAGE,
+            "optimizer %s: its function states has returned %d; there are 0 to %d arrays "
+            "of state",
+            ops->name, optim->n_state, CO_STORE_MAX_STATES);
     for (int i = 0; i < optim->n_state; i++)
         if (!ops->state_names || !ops->state_names[i])
             return co_fail(CO_E_USAGE, "optimizer %s: has %d array%s of state, and no name of %d",
@@ -176,10 +183,10 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
     optim->ops = ops;
     optim->threads = 1;
     optim->first_state = store->n_state;
-    st = optim_read(optim, map, co_config_arena(config));
+    st = optim_read(optim, map, value, co_config_arena(config));
     optim->n_state = st == CO_OK && ops->states ? ops->states(optim->self) : 0;
     if (st == CO_OK)
-        st = optim_check_states(optim, store);
+        st = co_value_place(optim_check_states(optim, store), value);
     if (st == CO_OK)
         st = optim_find_there(optim, store);
     if (st == CO_OK)

@@ -247,6 +247,40 @@ static void plugin_that_fails_without_message_is_named(void **state)
                 "data set 'silent': its function open has returned the status 2 without");
 }
 
+static int states_below_none(const void *self)
+{
+    (void)self;
+    return -1;
+}
+
+static int states_many(const void *self)
+{
+    (void)self;
+    return 100;
+}
+
+static void plugin_number_of_states_is_checked(void **state)
+{
+    static const char *const names[] = {"momentum", NULL};
+    static co_optimizer_ops ops[2];
+
+    (void)state;
+    ops[0] = ops[1] = move;
+    ops[0].name = "below-none";
+    ops[0].states = states_below_none;
+    ops[1].name = "many";
+    ops[1].states = states_many;
+    for (int i = 0; i < 2; i++) {
+        char words[128];
+
+        ops[i].state_names = names;
+        assert_int_equal(CO_PLUGIN_REGISTER(CO_PLUGIN_OPTIMIZER, &ops[i]), CO_OK);
+        (void)snprintf(words, sizeof(words), "'%s': optimizer %s: its function states has returned",
+                       ops[i].name, ops[i].name);
+        assert_refused(make_step(ops[i].name, NULL), words);
+    }
+}
+
 static float first_weight(const char *optimizer)
 {
     const float input[4] = {1, 2, 3, 4};
@@ -297,6 +331,7 @@ int main(void)
         cmocka_unit_test(plugin_state_without_name_is_refused),
         cmocka_unit_test(plugin_state_called_ema_is_in_checkpoints),
         cmocka_unit_test(plugin_that_fails_without_message_is_named),
+        cmocka_unit_test(plugin_number_of_states_is_checked),
         cmocka_unit_test(plugin_registered_trains_as_built_in),
     };
 

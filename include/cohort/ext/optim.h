@@ -38,9 +38,10 @@ typedef struct co_optimizer_ops {
     size_t self_size;
     double default_lr, default_decay;
     co_status (*check)(const void *self); /* combinations that make no sense; NULL: none */
-    int (*states)(const void *self);      /* number of state arrays; NULL: 0 */
-    const char *const *state_names;       /* for checkpoints: "momentum_buffer", "exp_avg", ... */
-    bool per_tensor; /* update gets one whole tensor at a time, for its norms */
+    int (*states)(const void *self);      /* number of state arrays, 0 to 4; NULL: 0 */
+    const char *const *state_names; /* NULL-ended, as many as `states` returns or more: their names
+                                       in checkpoints, "momentum_buffer", "exp_avg", ... */
+    bool per_tensor;                /* update gets one whole tensor at a time, for its norms */
     /** On the host. It is not called for a step that is to be skipped. Several threads may call it
      *  at once for neighbouring ranges: without per_tensor no element depends on another. */
     void (*update)(const void *self, const co_update *update);
