@@ -286,6 +286,16 @@ co_status co_optim_set_segments(co_optim *optim, const co_segment *segment, size
     return CO_OK;
 }
 
+co_status co_optim_check_parts(const co_optim *optim)
+{
+    if (!optim->ops->per_tensor)
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "optimizer %s needs whole tensors for their norms, but each rank updates a part "
+                   "of the weights here; use the strategy sync with `update: whole`",
+                   optim->ops->name);
+}
+
 co_status co_optim_check_range(const co_optim *optim, size_t begin, size_t end)
 {
     for (size_t i = 0; optim->ops->per_tensor && i < optim->n_run; i++) {
@@ -293,11 +303,7 @@ co_status co_optim_check_range(const co_optim *optim, size_t begin, size_t end)
         const bool apart = run->end <= begin || end <= run->begin;
 
         if (!apart && (run->begin < begin || end < run->end))
-            return co_fail(CO_E_USAGE,
-                           "optimizer %s needs whole tensors for their norms, but each rank "
-                           "updates a part of the weights here; use the strategy sync "
-                           "with `update: whole`",
-                           optim->ops->name);
+            return co_optim_check_parts(optim);
     }
     return CO_OK;
 }

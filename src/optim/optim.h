@@ -47,6 +47,8 @@ co_status co_optim_set_segments(co_optim *optim, const co_segment *segment, size
 co_status co_optim_set_batch(co_optim *optim, uint64_t batch);
 /* Cores that share an update on the host; 1 until then. */
 void co_optim_set_threads(co_optim *optim, int threads);
+/* CO_E_USAGE when the optimizer needs whole tensors, which parts of the store cut. */
+co_status co_optim_check_parts(const co_optim *optim);
 /* CO_E_USAGE when [begin, end) cuts a tensor and the optimizer needs whole ones. */
 co_status co_optim_check_range(const co_optim *optim, size_t begin, size_t end);
 /* Update [begin, end) of the store in one pass, by the store's values (tensor/values.h): the rule,

@@ -152,7 +152,7 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
     if (st == CO_OK)
         st = distributed_open_scaler(d);
     if (st == CO_OK)
-        st = distributed_check_parts(d);
+        st = co_value_place(distributed_check_parts(d), values->strategy);
     if (store->param != param)
         co_model_drop_plans(options->model);
     if (st == CO_OK)

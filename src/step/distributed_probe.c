@@ -47,6 +47,8 @@ co_status co_distributed_check(unsigned *needs, bool *common, bool *in_step,
     distributed_probe probe;
     co_status st = distributed_probe_open(&probe, values);
 
+    if (st == CO_OK && probe.d.strategy->divides && values->ranks > 1)
+        st = co_value_place(co_optim_check_parts(probe.d.optim), values->strategy);
     if (st == CO_OK) {
         *needs = probe.d.strategy->ops->needs;
         *common = co_strategy_replicas_in_sync(probe.d.strategy);

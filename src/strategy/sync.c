@@ -98,6 +98,7 @@ static co_status sync_init(co_strategy *strategy)
                        "result independent; use `reduction: sum`, or let shards be auto");
     CO_TRY(co_compress_create(&self->compress, self->compress_value, strategy, self->bucket_mib));
     strategy->on_host = self->compress != NULL;
+    strategy->divides = self->update == SYNC_PARTS || self->update == SYNC_ZERO;
     if (sync_slices(strategy))
         return co_reducer_init_sliced(&self->reducer, strategy, grad, self->bucket_mib, op);
     return co_reducer_init(&self->reducer, strategy, grad, self->bucket_mib, op);

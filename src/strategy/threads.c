@@ -29,6 +29,7 @@ static co_status threads_init(co_strategy *strategy)
 {
     threads_state *self = strategy->self;
 
+    strategy->divides = true;
     co_parts_divide(strategy, strategy->comm);
     return co_reducer_init(&self->reducer, strategy, strategy->store->grad, self->bucket_mib,
                            CO_SUM);

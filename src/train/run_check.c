@@ -42,6 +42,7 @@ co_status co_job_check_update(co_job *job)
     co_distributed_values values = co_spec_update(&job->spec);
 
     values.shards = (int)job->spec.shards;
+    values.ranks = job->under_mpi ? 0 : (int)job->spec.ranks;
     CO_TRY(co_distributed_check(&job->needs, &job->common, &job->in_step, &values));
     if (!job->common)
         CO_TRY(run_check_apart(&job->spec));

@@ -131,13 +131,23 @@ static void optimizer_of_norms_on_ranks_equals_one_rank(void **state)
 
 static void optimizer_of_norms_with_parts_is_refused(void **state)
 {
-    static const char *const set[] = {"optimizer=lars", "strategy=threads", NULL};
-    const co_train_options options = {
-        .config_text = config, .set = set, .ranks = 3, .quiet = true, .run_dir = folder};
+    static const char *const strategies[] = {"strategy=threads",
+                                             "strategy={name: sync, update: parts}",
+                                             "strategy={name: sync, update: zero}"};
 
     (void)state;
-    assert_int_equal(co_train(NULL, &options), CO_E_USAGE);
-    assert_non_null(strstr(co_error_message(), "needs whole tensors for their norms"));
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+        const char *const set[] = {"optimizer=lars", "data={name: arrays, path: nowhere}",
+                                   strategies[i], NULL};
+        const co_train_options options = {
+            .config_text = config, .set = set, .ranks = 3, .quiet = true, .run_dir = folder};
+        char words[256];
+
+        snprintf(words, sizeof(words),
+                 "--set %s: optimizer lars needs whole tensors for their norms", strategies[i]);
+        assert_int_equal(co_train(NULL, &options), CO_E_USAGE);
+        assert_non_null(strstr(co_error_message(), words));
+    }
 }
 
 /* Scales with batch / lr_batch, where batch is that of all ranks, however it is configured. */

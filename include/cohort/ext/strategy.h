@@ -82,6 +82,9 @@ typedef struct co_strategy {
     /* Set by start where before_update leaves the sum in the rank's own part of grad alone, and the
      * rest of it undefined; with `sliced` it is so anyway. */
     bool own_sums;
+    /* Set by init where each of several ranks updates a part of the weights, which may cut a
+     * tensor. */
+    bool divides;
 } co_strategy;
 
 /** What a strategy requires. */
