@@ -87,6 +87,8 @@ void cli_print_help(FILE *out, const co_command *command);
 
 /* Whether this process does the printing: under mpiexec every rank returns from a launch. */
 bool cli_is_root(void);
+/* Print a cell of a table: UTF-8, of which a character takes a column, and blanks up to `width`. */
+void cli_print_cell(const char *text, int width);
 
 /* CO_E_USAGE if this is one of several processes that were not started by an MPI launcher.
    `command` and `config` are what the user typed. */

@@ -1,4 +1,4 @@
-/* output.c - which process prints, and which files commands may overwrite. */
+/* output.c - which process prints, cells of tables, and which files commands may overwrite. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "core/fs.h"
+#include "core/utf8.h"
 #include "data/pack_layout.h"
 
 #define OUTPUT_HEAD 16 /* bytes that identify a file type */
@@ -26,6 +27,13 @@ bool cli_is_root(void)
             return strcmp(rank, "0") == 0;
     }
     return true;
+}
+
+void cli_print_cell(const char *text, int width)
+{
+    const int blanks = width - (int)co_utf8_count(text);
+
+    printf("%s%*s", text, blanks > 0 ? blanks : 0, "");
 }
 
 static bool output_begins(const uint8_t *head, const char *with)

@@ -11,6 +11,7 @@
 #include "core/fs.h"
 #include "core/mem.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "train/logits.h"
 #include "train/run_data.h"
 
@@ -132,26 +133,15 @@ static const char *predict_name(char *out, size_t size, const predict_result *r,
     return out;
 }
 
-/* Characters of UTF-8, each of which takes a column. */
-static size_t predict_length(const char *text)
-{
-    size_t n = 0;
-
-    for (; *text; text++)
-        n += ((uint8_t)*text & 0xc0) != 0x80;
-    return n;
-}
-
 static void predict_put(const char *text, int width)
 {
-    const int blanks = width - (int)predict_length(text);
-
-    printf("%s%*s  ", text, blanks > 0 ? blanks : 0, "");
+    cli_print_cell(text, width);
+    fputs("  ", stdout);
 }
 
 static int predict_widest(int width, const char *text)
 {
-    const size_t n = predict_length(text);
+    const size_t n = co_utf8_count(text);
 
     return n > PREDICT_COLUMN ? PREDICT_COLUMN : (int)n > width ? (int)n : width;
 }

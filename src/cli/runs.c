@@ -10,6 +10,7 @@
 #include "core/mem.h"
 #include "core/plural.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "report/run_list.h"
 #include "telemetry/format.h"
 
@@ -163,7 +164,7 @@ static void runs_print_cell(const char *text, size_t c, int width, bool last)
     if (runs_is_number(c))
         printf("%*s", width, text);
     else
-        printf("%-*s", last ? 0 : width, text);
+        cli_print_cell(text, last ? 0 : width);
     fputs(last ? "\n" : "  ", stdout);
 }
 
@@ -180,8 +181,8 @@ static co_status runs_print(const co_run_list *list, const runs_row *row, const 
         width[c] = (int)strlen(runs_title(list, c));
         for (size_t i = 0; i < list->n; i++) {
             runs_cell(cell, &row[i], dir, c);
-            if ((int)strlen(cell) > width[c])
-                width[c] = (int)strlen(cell);
+            if ((int)co_utf8_count(cell) > width[c])
+                width[c] = (int)co_utf8_count(cell);
         }
     }
     for (size_t c = 0; c < n; c++)

@@ -43,4 +43,14 @@ static inline size_t co_utf8_encode(uint8_t out[CO_UTF8_MAX], uint32_t code)
     return n;
 }
 
+/* Characters of a text; each byte that begins none counts as one. */
+static inline size_t co_utf8_count(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += ((uint8_t)*text & 0xc0) != 0x80;
+    return n;
+}
+
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/mem.h"
+#include "core/utf8.h"
 
 #define SCREEN_CELLS (CO_SCREEN_MAX_COLUMNS * CO_SCREEN_MAX_ROWS)
 /* Of a cell: style, cursor and character. */
@@ -146,28 +147,15 @@ void co_screen_put_code(co_screen *screen, int row, int column, co_style style, 
     *cell = (screen_cell){.code = code == ' ' ? 0 : code, .style = (uint8_t)style};
 }
 
-/* The next character of UTF-8; *text moves on. */
-static uint32_t screen_decode(const char **text)
-{
-    const unsigned char *at = (const unsigned char *)*text;
-    const int more = *at < 0x80 ? 0 : *at >= 0xf0 ? 3 : *at >= 0xe0 ? 2 : *at >= 0xc0 ? 1 : 0;
-    uint32_t code = more ? *at & (0x3fu >> more) : *at < 0x80 ? *at : '?';
-
-    for (int i = 0; i < more; i++) {
-        if ((at[i + 1] & 0xc0) != 0x80) {
-            *text += i + 1;
-            return '?';
-        }
-        code = code << 6 | (at[i + 1] & 0x3f);
-    }
-    *text += more + 1;
-    return code;
-}
-
 int co_screen_put(co_screen *screen, int row, int column, co_style style, const char *text)
 {
-    while (*text && column < screen->columns)
-        co_screen_put_code(screen, row, column++, style, screen_decode(&text));
+    while (*text && column < screen->columns) {
+        uint32_t code;
+        const size_t n = co_utf8_decode(&code, (const uint8_t *)text, strnlen(text, CO_UTF8_MAX));
+
+        co_screen_put_code(screen, row, column++, style, n ? code : '?');
+        text += n ? n : 1;
+    }
     return column;
 }
 
@@ -183,20 +171,9 @@ static void screen_add(struct co_screen_state *s, const char *text)
 
 static void screen_add_code(struct co_screen_state *s, uint32_t code)
 {
-    char text[5] = "";
+    char text[CO_UTF8_MAX + 1] = "";
 
-    if (code == 0) {
-        strcpy(text, " ");
-    } else if (code < 0x80) {
-        text[0] = (char)code;
-    } else if (code < 0x800) {
-        text[0] = (char)(0xc0 | code >> 6);
-        text[1] = (char)(0x80 | (code & 0x3f));
-    } else {
-        text[0] = (char)(0xe0 | code >> 12);
-        text[1] = (char)(0x80 | (code >> 6 & 0x3f));
-        text[2] = (char)(0x80 | (code & 0x3f));
-    }
+    co_utf8_encode((uint8_t *)text, code ? code : ' ');
     screen_add(s, text);
 }
 

@@ -170,6 +170,28 @@ static void runs_damaged_run_is_a_row(void **state)
     assert_null(strchr(r->out, '\x1b'));
 }
 
+static void runs_name_of_umlauts_is_aligned(void **state)
+{
+    static const char *const names[] = {"wide/\xc3\xa4", "wide/b"};
+    const program_result *r;
+
+    (void)state;
+    mkdir("wide", 0700);
+    for (size_t i = 0; i < 2; i++) {
+        char file[64];
+
+        mkdir(names[i], 0700);
+        snprintf(file, sizeof(file), "%s/config.yaml", names[i]);
+        program_write_text(file, "batch: 32\n");
+        snprintf(file, sizeof(file), "%s/.lock", names[i]);
+        program_write_text(file, "1 cohort\n");
+    }
+    r = program_line("runs wide");
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, "\n\xc3\xa4    stopped"));
+    assert_non_null(strstr(r->out, "\nb    stopped"));
+}
+
 static double children_seconds(void)
 {
     struct rusage usage;
@@ -222,6 +244,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(runs_unfinished_has_state_of_lock),
         cmocka_unit_test(runs_wrong_folder_is_refused),
         cmocka_unit_test(runs_damaged_run_is_a_row),
+        cmocka_unit_test(runs_name_of_umlauts_is_aligned),
         cmocka_unit_test(runs_of_many_take_little_time),
     };
     int failed;
