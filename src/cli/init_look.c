@@ -13,6 +13,7 @@
 #include "core/sort.h"
 #include "core/text.h"
 #include "data/pack_layout.h"
+#include "data/shard_index.h"
 
 #define LOOK_HEAD    4096 /* bytes of a file that are looked at */
 #define LOOK_SIZES   200  /* pictures whose sizes are looked at */
@@ -47,6 +48,8 @@ static const char *look_folder(const char *path)
         return "cifar10";
     if (look_has_either(path, "train.bin") || (look_has(path, "train") && look_has(path, "meta")))
         return "cifar100";
+    if (look_has(path, "train/" CO_SHARD_INDEX_NAME))
+        return look_has(path, "train/train-000000.pack") ? "pack" : "tar";
     if (look_has(path, "train") && (look_has(path, "val") || look_has(path, "test")))
         return "imagefolder";
     return NULL;
@@ -86,8 +89,9 @@ static co_status look_kind(const char **format, const char *path)
     return co_fail(
         CO_E_DATA,
         "%s: is none of: a folder of pictures (train/CLASS/*.jpg and val/CLASS/*.jpg), "
-        "the files of MNIST or CIFAR, a file of `cohort data pack`, a text file, a folder "
-        "of `cohort data tokenize`; other data is in docs/data.md",
+        "the files of MNIST or CIFAR, a file or shards of `cohort data pack`, shards of `cohort "
+        "data "
+        "shard`, a text file, a folder of `cohort data tokenize`; other data is in docs/data.md",
         path);
 }
 

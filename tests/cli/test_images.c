@@ -77,6 +77,15 @@ static void pack_gives_same_weights_as_source(void **state)
     expect_same_weights(FOLDER, "{name: pack, path: pixels.pack}");
 }
 
+static void expect_said(const char *line, const char *words)
+{
+    const program_result *r = program_line(line);
+
+    program_assert_success(r);
+    if (!strstr(r->out, words))
+        fail_msg("%s: no '%s' in: %s", line, words, r->out);
+}
+
 static void shard_gives_same_weights_as_source(void **state)
 {
     (void)state;
@@ -84,6 +93,8 @@ static void shard_gives_same_weights_as_source(void **state)
     expect_same_weights(FOLDER, "{name: tar, path: sharded, resize: 16}");
     program_assert_success(program_line("data shard '" SYNTHETIC "' made-shards --quiet"));
     expect_same_weights(SYNTHETIC, "{name: tar, path: made-shards, channels: 1}");
+    expect_said("data info sharded --set data.resize=16", "training split of tar\n");
+    expect_said("init sharded -o sharded.yaml --yes", "sharded.yaml: ");
     program_assert_error(program_line("data shard '" FOLDER "' sharded"), 2, "sharded: is there");
     program_assert_error(program_line("data shard synthetic-tokens tokens"), 2, "holds no images");
     assert_false(program_exists("tokens"));
@@ -100,6 +111,7 @@ static void pack_shards_give_same_weights_as_source(void **state)
     expect_same_weights(SYNTHETIC, "{name: pack, path: packs}");
     program_assert_success(program_line("data pack '" FOLDER "' file-packs --shards 2 -q"));
     expect_same_weights(FOLDER, "{name: pack, path: file-packs, resize: 16}");
+    expect_said("data info packs", "training split of pack\n");
     program_assert_error(program_line("data pack '" FOLDER "' packs --shards 3"), 2,
                          "packs: is there");
     program_assert_error(program_line("data info '{name: tar, path: packs, resize: 16}'"), 3,
