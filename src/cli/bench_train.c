@@ -66,7 +66,7 @@ static co_status bench_train_run(const void *options, int n, const char *const *
     (void)n;
     CO_TRY(cli_check_started("bench train", argument[0]));
     CO_TRY(co_bench_train(&summary, &run, (uint64_t)o->warmup, (uint64_t)o->steps, (int)o->rounds));
-    if (cli_is_root())
+    if (co_launch_is_root())
         bench_train_print(&summary);
     return CO_OK;
 }

@@ -16,6 +16,7 @@
 
 #include "graph/plan.h"
 #include "launch/child.h"
+#include "launch/root.h"
 #include "model/model.h"
 #include "train/spec.h"
 
@@ -85,8 +86,6 @@ void cli_print_help(FILE *out, const co_command *command);
 
 /* --- output.c --- */
 
-/* Whether this process does the printing: under mpiexec every rank returns from a launch. */
-bool cli_is_root(void);
 /* Print a cell of a table: UTF-8, of which a character takes a column, and blanks up to `width`. */
 void cli_print_cell(const char *text, int width);
 

@@ -209,7 +209,7 @@ co_status cli_config_find(char out[CLI_MAX_PATH], const char *name)
     snprintf(out, CLI_MAX_PATH, "%s/%s%s", folder, configs_inner(name),
              suffix ? "" : configs_suffix);
     if (co_fs_exists(out)) {
-        if (cli_is_root())
+        if (co_launch_is_root())
             co_log(CO_LOG_INFO, "config: %s", out);
         return CO_OK;
     }

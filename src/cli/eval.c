@@ -177,9 +177,9 @@ static co_status eval_run(const void *options, int n, const char *const *argumen
     if (o->logits)
         CO_TRY(cli_check_output(o->logits, CLI_NPY, (const char *const[]){source.weights, NULL}));
     CO_TRY(eval_measure(&result, o->classes ? &confusion : NULL, o, &run, source.weights));
-    if (cli_is_root() && o->json) {
+    if (co_launch_is_root() && o->json) {
         eval_print_json(&result, &confusion);
-    } else if (cli_is_root()) {
+    } else if (co_launch_is_root()) {
         eval_print(&result, source.weights);
         eval_print_classes(&confusion);
     }

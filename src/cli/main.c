@@ -250,7 +250,7 @@ static co_status main_flush(co_status st)
  */
 static bool main_is_told_by_root(co_status st)
 {
-    return (st == CO_E_INTERRUPTED || st == CO_E_TERMINATED) && !cli_is_root();
+    return (st == CO_E_INTERRUPTED || st == CO_E_TERMINATED) && !co_launch_is_root();
 }
 
 static void main_complain(void)

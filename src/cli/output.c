@@ -1,10 +1,7 @@
-/* output.c - which process prints, cells of tables, and which files commands may overwrite. */
+/* output.c - cells of tables, and which files commands may overwrite. */
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <cohort/launch.h>
 
 #include "cli/cli.h"
 #include "core/fs.h"
@@ -12,22 +9,6 @@
 #include "data/pack_layout.h"
 
 #define OUTPUT_HEAD 16 /* bytes that identify a file type */
-
-bool cli_is_root(void)
-{
-    /* Open MPI, PMIx (srun), MPICH and Intel MPI. */
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
-
-    if (!co_launch_under_mpi())
-        return true;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *rank = getenv(names[i]);
-
-        if (rank)
-            return strcmp(rank, "0") == 0;
-    }
-    return true;
-}
 
 void cli_print_cell(const char *text, int width)
 {

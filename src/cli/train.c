@@ -120,7 +120,7 @@ static co_status train_run(const void *options, int n, const char *const *argume
     if (o->dry_run)
         return cli_train_dry(&run, config, o->json);
     CO_TRY(co_train(&summary, &run));
-    if (!o->quiet && !summary.stopped && cli_is_root())
+    if (!o->quiet && !summary.stopped && co_launch_is_root())
         printf("results: %s (final.safetensors, metrics.jsonl, summary.json)\n",
                CO_SHOW(summary.run_dir));
     return CO_OK;

@@ -158,9 +158,9 @@ co_status cli_train_dry(const co_train_options *options, const char *config, boo
     co_dry_run run;
     co_status st = co_dry_run_make(&run, options);
 
-    if (st == CO_OK && cli_is_root() && json) {
+    if (st == CO_OK && co_launch_is_root() && json) {
         st = dry_print_json(&run, config);
-    } else if (st == CO_OK && cli_is_root()) {
+    } else if (st == CO_OK && co_launch_is_root()) {
         dry_print_run(&run, config);
         dry_print_place(&run);
         dry_print_layers(&run);

@@ -18,6 +18,7 @@
 #include "core/status.h"
 #include "core/thread.h"
 #include "launch/crash_handler.h"
+#include "launch/root.h"
 #include "launch/supervise.h"
 
 #define MAX_RANKS 1024
@@ -41,6 +42,14 @@ bool co_launch_under_mpi(void)
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", NULL};
 
     return launch_env(names) >= 0;
+}
+
+bool co_launch_is_root(void)
+{
+    /* Open MPI, PMIx (srun), MPICH and Intel MPI. */
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", NULL};
+
+    return !co_launch_under_mpi() || launch_env(names) <= 0;
 }
 
 /* Bind before the rank allocates memory, which is placed near the core that first touches it. */

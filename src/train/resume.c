@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/plural.h"
+#include "launch/root.h"
 #include "state/checkpoint.h"
 #include "telemetry/telemetry.h"
 #include "train/rundir.h"
@@ -116,6 +117,8 @@ static co_status resume_announce(co_resume_kind *kind, const co_state *state, co
     CO_TRY(resume_exists(&done, run_dir, "summary.json"));
     *kind = done && (step >= total || resume_has_stopped(job, point)) ? CO_RESUME_COMPLETE
                                                                       : CO_RESUME_STATE;
+    if (!co_launch_is_root())
+        return CO_OK;
     if (*kind == CO_RESUME_COMPLETE)
         co_log(CO_LOG_INFO,
                "%s: the run is complete, %llu of %llu steps; to train on, raise epochs, "
@@ -138,7 +141,8 @@ static co_status resume_nothing(co_resume_kind *kind, const char *run_dir)
                        "another --run-dir",
                        run_dir);
     *kind = CO_RESUME_FRESH;
-    co_log(CO_LOG_INFO, "%s: has no checkpoint; the run starts from the beginning", run_dir);
+    if (co_launch_is_root())
+        co_log(CO_LOG_INFO, "%s: has no checkpoint; the run starts from the beginning", run_dir);
     return CO_OK;
 }
 

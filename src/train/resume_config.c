@@ -10,6 +10,7 @@
 
 #include "core/log.h"
 #include "core/mem.h"
+#include "launch/root.h"
 #include "optim/optim.h"
 #include "strategy/strategy.h"
 #include "train/resume.h"
@@ -218,7 +219,8 @@ static co_status resume_compare_key(resume_report *report, const co_spec *then, 
     }
     if (rule < RESUME_REPORTED && !resume_same(then, now, key, rule, before, after))
         resume_refuse(report, key->name, before, after);
-    else if (rule != RESUME_SILENT && !resume_same(then, now, key, RESUME_SAME, before, after))
+    else if (rule != RESUME_SILENT && co_launch_is_root() &&
+             !resume_same(then, now, key, RESUME_SAME, before, after))
         co_log(CO_LOG_INFO, "the config has changed: %s: %s -> %s", key->name, before, after);
     free(before);
     free(after);

@@ -44,12 +44,22 @@ static void resume_over_mpi_continues(void **state)
     const char *args[] = {"train", "--resume",    "--run-dir", "mpi",
                           "-s",    "max_steps=0", "--quiet",   NULL};
     const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"}};
+    const program_result *r;
+    const char *said;
 
     (void)state;
     program_need_mpi();
     program_assert_success(
         program_line("train good.yaml -n 2 -s max_steps=9 --quiet --run-dir mpi"));
-    program_assert_success(program_run(args, &options));
+    r = program_run(args, &options);
+    program_assert_success(r);
+    /* one of the ranks says it */
+    said = strstr(r->err, "continues after step 9");
+    assert_non_null(said);
+    assert_null(strstr(said + 1, "continues after step 9"));
+    said = strstr(r->err, "the config has changed");
+    assert_non_null(said);
+    assert_null(strstr(said + 1, "the config has changed"));
     program_remove("mpi");
 }
 
