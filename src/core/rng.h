@@ -18,7 +18,8 @@ typedef enum co_rng_stream {
     CO_RNG_COMPRESS,  /* (step, tensor, element) */
     CO_RNG_ROUND,     /* (step, rank, element); half.h says which bits are an element's */
     CO_RNG_WINDOWS,   /* (epoch, sequence) */
-    CO_RNG_GENERATE   /* (token) */
+    CO_RNG_GENERATE,  /* (token) */
+    CO_RNG_EXPLAIN    /* (element): which samples are looked at */
 } co_rng_stream;
 
 /* Philox's key at this position: the seed, for steps below 2^32. */

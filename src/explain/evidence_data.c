@@ -11,6 +11,7 @@
 
 #include "core/hash.h"
 #include "core/mem.h"
+#include "core/rng.h"
 #include "data/data.h"
 #include "explain/evidence.h"
 
@@ -147,7 +148,19 @@ static co_status data_take(data_means *m, uint64_t i)
     return CO_OK;
 }
 
-/* Means of classes from every second sample that is looked at, judged by the others. */
+/* One of the samples [*i, *i + stride), drawn, as labels may be in an order that repeats; and
+   whether means are made from it, or judged by it. */
+static bool data_draw(uint64_t *i, uint64_t stride, uint64_t count)
+{
+    const co_rng rng = {.stream = CO_RNG_EXPLAIN};
+    const uint32_t word = co_rng_word(&rng, *i / stride);
+    const uint64_t span = count - *i < stride ? count - *i : stride;
+
+    *i += (word >> 1) % span;
+    return word & 1;
+}
+
+/* Means of classes from half of the samples that are looked at, judged by the others. */
 static co_status data_judge(co_evidence_data *out, data_means *m)
 {
     const uint64_t count = co_dataset_count(m->train),
@@ -155,8 +168,13 @@ static co_status data_judge(co_evidence_data *out, data_means *m)
     uint64_t hits = 0, *seen = co_calloc((size_t)m->classes, sizeof(*seen)), most = 0;
     co_status st = seen ? CO_OK : CO_E_NOMEM;
 
-    for (uint64_t i = 0; st == CO_OK && i < count; i += 2 * stride) {
+    for (uint64_t begin = 0; st == CO_OK && begin < count; begin += stride) {
+        uint64_t i = begin;
+        const bool learns = data_draw(&i, stride, count);
         const int32_t label = co_dataset_label(m->train, i);
+
+        if (!learns)
+            continue;
 
         st = data_take(m, i);
         for (size_t k = 0; st == CO_OK && k < m->terms; k++)
@@ -166,9 +184,13 @@ static co_status data_judge(co_evidence_data *out, data_means *m)
     for (int64_t c = 0; c < m->classes; c++)
         for (size_t k = 0; k < m->terms; k++)
             m->mean[(size_t)c * m->terms + k] /= m->n[c] ? (double)m->n[c] : 1;
-    for (uint64_t i = stride; st == CO_OK && i < count; i += 2 * stride) {
+    for (uint64_t begin = 0; st == CO_OK && begin < count; begin += stride) {
+        uint64_t i = begin;
+        const bool learns = data_draw(&i, stride, count);
         const int32_t label = co_dataset_label(m->train, i);
 
+        if (learns)
+            continue;
         st = data_take(m, i);
         hits += st == CO_OK && data_nearest(m) == label;
         most = ++seen[label] > most ? seen[label] : most;

@@ -160,6 +160,19 @@ static void train_gradient_norm_equals_that_of_clipping(void **state)
     assert_string_equal(plain_weights, clipped_weights);
 }
 
+/* As those of synthetic data, of which every second one is even. */
+static void explain_labels_in_turn_are_not_shuffled(void **state)
+{
+    json_t *root = explain_run("turn",
+                               "--set optimizer.lr=1e-9 --set data.classes=10 "
+                               "--set data.samples=1000",
+                               0);
+
+    (void)state;
+    assert_false(explain_has(root, "shuffled-labels"));
+    json_decref(root);
+}
+
 static void explain_diverged_run_says_why(void **state)
 {
     json_t *root =
@@ -238,6 +251,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(explain_parts_sum_to_wall_time),
         cmocka_unit_test(explain_profile_divides_computing),
         cmocka_unit_test(train_gradient_norm_equals_that_of_clipping),
+        cmocka_unit_test(explain_labels_in_turn_are_not_shuffled),
         cmocka_unit_test(explain_diverged_run_says_why),
         cmocka_unit_test(explain_frozen_drawn_layer_is_found),
         cmocka_unit_test(explain_wrong_normalisation_is_found),
