@@ -165,6 +165,8 @@ static co_status compare_run(const void *options, int n, const char *const *argu
         return co_fail(CO_E_USAGE, "--resume needs --out DIR, the comparison to continue");
     if (o->cell && !o->out)
         return co_fail(CO_E_USAGE, "--cell needs --out DIR, the same for all cells");
+    if (o->out)
+        CO_TRY(co_fs_check_folder(o->out, "--out"));
     CO_TRY(compare_plan_open(&plan, argument[0], o));
     co_child_guard_enter(&guard);
     st = compare_all(&plan, &guard, o);

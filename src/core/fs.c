@@ -208,6 +208,17 @@ void co_atomic_discard(co_atomic_file *file)
     co_free(file);
 }
 
+co_status co_fs_check_folder(const char *path, const char *option)
+{
+    struct stat info;
+
+    if (stat(path, &info) == 0 ? S_ISDIR(info.st_mode) : errno != ENOTDIR)
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "%s cannot be a folder: it, or what is above it, is a file; give another %s",
+                   path, option);
+}
+
 co_status co_fs_mkdirs(const char *path)
 {
     co_status st = CO_OK;

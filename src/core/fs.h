@@ -31,6 +31,9 @@ co_status co_atomic_commit(co_atomic_file *file);
 /* Remove the temporary file; takes NULL. */
 void co_atomic_discard(co_atomic_file *file);
 
+/* CO_E_USAGE where `path`, which `option` has named, cannot be a folder: it, or what is above it,
+   is a file. */
+co_status co_fs_check_folder(const char *path, const char *option);
 /* mkdir -p with mode 0777 & ~umask. */
 co_status co_fs_mkdirs(const char *path);
 /* A new folder, also if others create one in the same second: `prefix`-20260131-235959, with -2,

@@ -139,19 +139,12 @@ static co_status rundir_check_unused(const char *path)
 
 co_status co_rundir_check_named(const char *path, bool resume)
 {
-    struct stat info;
-
     if (!path)
         return resume ? co_fail(CO_E_USAGE, "resume: say which run to continue, by --run-dir DIR")
                       : CO_OK;
     if (strlen(path) >= sizeof(((co_train_summary *)NULL)->run_dir))
         return co_fail(CO_E_USAGE, "the name of the run directory is too long");
-    if (stat(path, &info) == 0 ? S_ISDIR(info.st_mode) : errno != ENOTDIR)
-        return CO_OK;
-    return co_fail(CO_E_USAGE,
-                   "%s cannot be a run directory: it, or what is above it, is a file; give another "
-                   "--run-dir",
-                   path);
+    return co_fs_check_folder(path, "--run-dir");
 }
 
 co_status co_rundir_check(char *path, size_t size, const co_spec *spec)

@@ -325,7 +325,7 @@ static void train_used_run_directory_is_refused(void **state)
     free(before);
     program_remove("out");
     program_write_text("out", "a file");
-    program_assert_error(bad_train("good.yaml", NULL, "1"), 2, "out cannot be a run directory");
+    program_assert_error(bad_train("good.yaml", NULL, "1"), 2, "out cannot be a folder");
     program_assert_error(program_line("train nowhere.yaml --run-dir out --dry-run"), 2,
                          "out cannot be");
     program_assert_error(program_line("train nowhere.yaml --run-dir out/a"), 2, "out/a cannot be");

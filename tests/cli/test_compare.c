@@ -374,6 +374,7 @@ static void compare_usage_error_starts_no_cell(void **state)
         {"compare good.yaml --strategies sync -n 1 --seeds -1 --out bad", "from 0 to"},
         {"compare good.yaml --strategies sync -n 1 --resume", "--resume needs --out"},
         {"compare good.yaml --strategies sync -n 1 --cell 1", "--cell needs --out"},
+        {"compare good.yaml --strategies sync -n 1 --out good.yaml", "cannot be a folder"},
         {"compare good.yaml --strategies sync -n 1 --out bad --cell 2", "this comparison has 1"},
         {"compare nowhere.yaml --strategies sync -n 1 --out bad", "nowhere.yaml"},
         {"compare good.yaml --strategies sync -n 1 --out bad -s bach=2", "batch"},

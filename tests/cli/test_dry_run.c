@@ -106,7 +106,7 @@ static void dry_run_place_below_a_file_is_refused(void **state)
 {
     (void)state;
     program_assert_error(program_line("train good.yaml --dry-run --run-dir good.yaml/below"), 2,
-                         "good.yaml/below cannot be a run directory");
+                         "good.yaml/below cannot be a folder");
 }
 
 static void dry_run_full_disk_fails(void **state)
