@@ -21,6 +21,7 @@
 #include "core/mem.h"
 
 #define CONTROL_SILENCE_NS UINT64_C(10000000000)
+#define CONTROL_RETRY_US   5000
 
 typedef struct control_client {
     int fd; /* -1: none */
@@ -250,10 +251,25 @@ void co_control_serve(co_control *control)
 
 /* ---- client ---- */
 
-static co_status control_receive(char reply[CO_CONTROL_REPLY], int fd, const char *folder,
-                                 int timeout_ms)
+/* control_connect, but waits where too many others do. */
+static int control_call(int folder, uint64_t limit)
 {
-    const uint64_t limit = co_clock_ns() + (uint64_t)timeout_ms * 1000000;
+    int fd;
+
+    while ((fd = control_connect(folder)) < 0 && errno == EAGAIN && co_clock_ns() < limit)
+        co_clock_sleep_us(CONTROL_RETRY_US);
+    return fd;
+}
+
+static co_status control_silent(const char *folder, int timeout_ms)
+{
+    return co_fail(CO_E_TIMEOUT, "%s: the run has not answered within %d s", folder,
+                   timeout_ms / 1000);
+}
+
+static co_status control_receive(char reply[CO_CONTROL_REPLY], int fd, const char *folder,
+                                 int timeout_ms, uint64_t limit)
+{
     size_t used = 0;
 
     for (;;) {
@@ -262,8 +278,7 @@ static co_status control_receive(char reply[CO_CONTROL_REPLY], int fd, const cha
         ssize_t n;
 
         if (now >= limit || poll(&wait, 1, (int)((limit - now) / 1000000) + 1) == 0)
-            return co_fail(CO_E_TIMEOUT, "%s: the run has not answered within %d s", folder,
-                           timeout_ms / 1000);
+            return control_silent(folder, timeout_ms);
         n = recv(fd, reply + used, CO_CONTROL_REPLY - 1 - used, 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             continue;
@@ -296,13 +311,15 @@ co_status co_control_ask(char reply[CO_CONTROL_REPLY], const char *folder, const
     char line[CO_CONTROL_LINE];
     const int n = snprintf(line, sizeof(line), "%s\n", request);
     const int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    co_status st;
+    const uint64_t limit = co_clock_ns() + (uint64_t)timeout_ms * 1000000;
+    co_status st = CO_OK;
     int fd;
 
     if (dir < 0)
         return co_fail(CO_E_USAGE, "%s: %s; name a run directory", folder, strerror(errno));
-    fd = control_connect(dir);
-    st = fd < 0 ? control_no_run(folder) : CO_OK;
+    fd = control_call(dir, limit);
+    if (fd < 0)
+        st = errno == EAGAIN ? control_silent(folder, timeout_ms) : control_no_run(folder);
     close(dir);
     if (st != CO_OK)
         return st;
@@ -311,7 +328,7 @@ co_status co_control_ask(char reply[CO_CONTROL_REPLY], const char *folder, const
     else if (send(fd, line, (size_t)n, MSG_NOSIGNAL) != n)
         st = co_fail(CO_E_FAILED, "%s: the run does not listen: %s", folder, strerror(errno));
     if (st == CO_OK)
-        st = control_receive(reply, fd, folder, timeout_ms);
+        st = control_receive(reply, fd, folder, timeout_ms, limit);
     close(fd);
     return st;
 }

@@ -278,6 +278,32 @@ static void ctl_bad_request_is_refused(void **state)
     program_remove(ctl_dir);
 }
 
+/* More at once than the run accepts wait for their turn. */
+static void ctl_many_at_once_are_answered(void **state)
+{
+    enum { MANY = 60 };
+    const pid_t run = ctl_start("1", "log_every=1000");
+    pid_t pid[MANY];
+
+    (void)state;
+    ctl_await("step", 5);
+    for (int i = 0; i < MANY; i++) {
+        pid[i] = fork();
+        assert_true(pid[i] >= 0);
+        if (pid[i] == 0) {
+            if (!freopen("/dev/null", "w", stdout))
+                _exit(126);
+            execl(ctl_program, ctl_program, "ctl", ctl_dir, "status", (char *)NULL);
+            _exit(127);
+        }
+    }
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(ctl_end(pid[i]), 0);
+    assert_int_equal(ctl_ask("stop"), 0);
+    assert_int_equal(ctl_end(run), 0);
+    program_remove(ctl_dir);
+}
+
 #define CTL_OTHER 65534
 
 /* Root of a user namespace may have no other. */
@@ -395,6 +421,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(ctl_under_mpiexec_is_answered_by_rank_0, ctl_make_folder,
                                         ctl_clear),
         cmocka_unit_test_setup_teardown(ctl_bad_request_is_refused, ctl_make_folder, ctl_clear),
+        cmocka_unit_test_setup_teardown(ctl_many_at_once_are_answered, ctl_make_folder, ctl_clear),
         cmocka_unit_test_setup_teardown(ctl_other_user_is_refused, ctl_make_folder, ctl_clear),
         cmocka_unit_test_setup_teardown(train_max_seconds_ends_with_checkpoint, ctl_make_folder,
                                         ctl_clear),
