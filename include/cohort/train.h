@@ -174,7 +174,8 @@ CO_API co_status co_distributed_step(co_distributed *distributed);
 CO_API bool co_distributed_skipped(const co_distributed *distributed);
 CO_API uint64_t co_distributed_skipped_steps(const co_distributed *distributed);
 CO_API double co_distributed_loss_scale(const co_distributed *distributed);
-/** After the last step: the strategy's final synchronization. Collective. */
+/** After the last step, before co_distributed_destroy: the strategy's final synchronization.
+ *  Collective. */
 CO_API co_status co_distributed_finish(co_distributed *distributed);
 /** Learning rate of the last step. */
 CO_API double co_distributed_lr(const co_distributed *distributed);

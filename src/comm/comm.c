@@ -420,6 +420,18 @@ void co_comm_abort(co_comm *comm, co_status status, const char *cause)
     comm->ops->abort(comm, status == CO_OK ? CO_E_FAILED : status, cause ? cause : "");
 }
 
+void co_comm_abandon(co_comm *comm)
+{
+    const co_status st = co_error_status();
+
+    if (st == CO_OK)
+        co_comm_abort(comm, CO_E_USAGE,
+                      "it has left a step, or a strategy, with messages in flight; "
+                      "co_distributed_finish waits for them");
+    else
+        co_comm_abort(comm, st, co_error_message());
+}
+
 void co_comm_destroy(co_comm *comm)
 {
     if (!comm)

@@ -39,6 +39,10 @@ static inline size_t co_comm_slice(size_t *begin, size_t count, size_t each, int
    Its failure ends the wait; a device that fails or times out fails all ranks. */
 co_status co_comm_wait_fence(co_comm *comm, const co_fence *fence);
 
+/* Before an operation in flight is destroyed: this rank has failed within a step, or left it, and
+   the others shall not wait for it. */
+void co_comm_abandon(co_comm *comm);
+
 /* Call before a device is destroyed: frees the device memory that the communicator keeps. No
    operation may be in flight, unless the communicator has failed. */
 void co_comm_release_devices(co_comm *comm);

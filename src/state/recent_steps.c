@@ -11,6 +11,7 @@
 
 #include <math.h>
 
+#include "comm/queued.h"
 #include "model/metrics.h"
 
 static void recent_begin(co_recent_span *span, double seconds)
@@ -31,11 +32,8 @@ void co_recent_open(co_recent *recent, const co_recent_options *options, double 
 
 void co_recent_close(co_recent *recent)
 {
-    const co_status st = co_error_status();
-
-    /* This rank failed within a step; do not make the others wait for it. */
     if (recent->request)
-        co_comm_abort(recent->options.comm, st == CO_OK ? CO_E_FAILED : st, co_error_message());
+        co_comm_abandon(recent->options.comm);
     co_request_destroy(recent->request);
     recent->request = NULL;
 }

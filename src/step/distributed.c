@@ -228,6 +228,8 @@ co_status co_distributed_create_sized(co_distributed **out, const co_distributed
     co_status st;
 
     CO_TRY(CO_SIZED_READ(&o, given, size, co_distributed_options));
+    if (!o.model || !o.comm)
+        return co_fail(CO_E_USAGE, "co_distributed_options: give a %s", o.model ? "comm" : "model");
     CO_TRY(co_config_parse(&values.config, "{}", 2, "optimizer"));
     st = distributed_add_text(&values.optimizer, values.config, options->optimizer);
     if (st == CO_OK)

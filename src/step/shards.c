@@ -32,11 +32,8 @@ static co_status shards_sum_open(co_shards_sum *s, const co_shards *shards, size
 
 static void shards_sum_close(co_shards_sum *s, co_comm *comm)
 {
-    const co_status st = co_error_status();
-
-    /* This rank failed within a step; do not make the others wait for it. */
     if (s->request)
-        co_comm_abort(comm, st == CO_OK ? CO_E_FAILED : st, co_error_message());
+        co_comm_abandon(comm);
     co_request_destroy(s->request);
     co_device_free(co_queue_device(s->sum.queue), s->term, CO_MEMORY_DEVICE);
     co_tree_sum_fini(&s->sum);

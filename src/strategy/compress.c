@@ -155,7 +155,6 @@ co_status co_compress_create(co_compress **out, const co_value *value, const co_
 
 void co_compress_destroy(co_compress *compress)
 {
-    const co_status st = co_error_status();
     bool told = false;
 
     if (!compress)
@@ -163,9 +162,8 @@ void co_compress_destroy(co_compress *compress)
     for (size_t i = 0; i < compress->c.n_piece; i++) {
         co_request *request = compress->c.piece[i].request;
 
-        /* This rank failed within a step; do not make the others wait for it. */
         if (request && !told)
-            co_comm_abort(compress->c.comm, st == CO_OK ? CO_E_FAILED : st, co_error_message());
+            co_comm_abandon(compress->c.comm);
         told = told || request;
         co_request_destroy(request);
     }

@@ -256,15 +256,13 @@ co_status co_reducer_gather(co_reducer *reducer, float *array)
 
 void co_reducer_fini(co_reducer *reducer)
 {
-    const co_status st = co_error_status();
     bool told = false;
 
     for (size_t i = 0; i < reducer->n_bucket; i++) {
         co_request *request = reducer->bucket[i].request;
 
-        /* This rank failed within a step; do not make the others wait for it. */
         if (request && !told)
-            co_comm_abort(reducer->comm, st == CO_OK ? CO_E_FAILED : st, co_error_message());
+            co_comm_abandon(reducer->comm);
         told = told || request;
         co_request_destroy(request);
     }

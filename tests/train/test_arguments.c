@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <cohort/launch.h>
 #include <cohort/safetensors.h>
 #include <cohort/train.h>
 
@@ -261,6 +262,12 @@ static void optimizer_nan_argument_is_refused(void **state)
     o.clip_value = -1;
     assert_refused(co_distributed_create(&d, &o), "clip_value -1");
     o.clip_value = 0;
+    o.model = NULL;
+    assert_refused(co_distributed_create(&d, &o), "give a model");
+    o.model = a.model;
+    o.comm = NULL;
+    assert_refused(co_distributed_create(&d, &o), "give a comm");
+    o.comm = comm;
     o.tree = tree;
     assert_refused(co_distributed_create(&d, &o),
                    "the tree is for 2 ranks, the communicator has 1");
@@ -300,6 +307,38 @@ static void optimizer_second_backward_is_refused(void **state)
     co_distributed_destroy(d);
     co_comm_destroy(comm);
     co_model_destroy(a.model);
+}
+
+static co_status leave_without_finish(co_comm *comm, void *arg)
+{
+    co_distributed_options o = {.comm = comm, .strategy = "{name: stale, k: 1}"};
+    co_distributed *d = NULL;
+    co_result result;
+    co_status st;
+    arrays a;
+
+    (void)arg;
+    arrays_open(&a);
+    a.batch.global = 2 * COUNT;
+    o.model = a.model;
+    st = co_distributed_create(&d, &o);
+    if (st == CO_OK)
+        st = co_model_forward(&result, a.model, &a.batch);
+    if (st == CO_OK)
+        st = co_distributed_backward(d, &a.batch, false);
+    if (st == CO_OK)
+        st = co_distributed_step(d);
+    co_distributed_destroy(d);
+    co_model_destroy(a.model);
+    return st;
+}
+
+/* Comes first: ranks would give an earlier failure as their reason. */
+static void optimizer_left_with_messages_in_flight_says_so(void **state)
+{
+    (void)state;
+    assert_refused(co_launch(&(co_launch_options){.ranks = 2}, leave_without_finish, NULL),
+                   "co_distributed_finish waits for them");
 }
 
 /* A step of n shards of `said`, up to its first failure. */
@@ -374,6 +413,7 @@ static void safetensors_incomplete_tensor_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(optimizer_left_with_messages_in_flight_says_so),
         cmocka_unit_test(model_label_beyond_classes_is_named),
         cmocka_unit_test(model_incomplete_batch_is_refused),
         cmocka_unit_test(model_mismatched_field_is_refused),
