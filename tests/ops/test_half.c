@@ -40,7 +40,7 @@ static const co_backend *const *half_backends = co_backends;
 /* A sample's loss is its output times a random row: of the few samples of a case, by chance, the
    errors are larger beside the losses than those of the outputs are beside the outputs. */
 #define HALF_PROJECTED 2
-#define HALF_FILLS 8
+#define HALF_FILLS     8
 
 typedef struct half_type {
     co_dtype dtype;
