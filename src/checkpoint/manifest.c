@@ -14,9 +14,9 @@
 
 #include "checkpoint/folder.h"
 #include "checkpoint/manifest_internal.h"
-#include "checkpoint/sha256.h"
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/sha256.h"
 
 #define MANIFEST_CHUNK ((size_t)64 << 10)
 

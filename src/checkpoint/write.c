@@ -11,9 +11,9 @@
 #include <jansson.h>
 
 #include "checkpoint/format.h"
-#include "checkpoint/sha256.h"
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/sha256.h"
 
 static int write_compare(const void *left, const void *right)
 {

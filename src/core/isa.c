@@ -125,6 +125,26 @@ bool co_isa_has_bytes(void)
 #endif
 }
 
+/* Kept, plus 1, as the level is. */
+bool co_isa_has_sha(void)
+{
+#if defined(__x86_64__)
+    static atomic_int kept;
+    int answer = atomic_load_explicit(&kept, memory_order_relaxed);
+
+    if (answer == 0) {
+        unsigned a, b, c, d;
+
+        answer = 1 + (co_isa_has(CO_ISA_AVX2) && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+                      (b & bit_SHA));
+        atomic_store_explicit(&kept, answer, memory_order_relaxed);
+    }
+    return answer > 1;
+#else
+    return false;
+#endif
+}
+
 co_status co_isa_check(void)
 {
     const char *limit = getenv(ISA_LIMIT);

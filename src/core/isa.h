@@ -37,6 +37,9 @@ static inline bool co_isa_has(co_isa level)
    CPU of a level has them. */
 bool co_isa_has_bytes(void);
 
+/* Whether it computes SHA-256 (x86-64 with AVX2). */
+bool co_isa_has_sha(void);
+
 /* Whether COHORT_ISA limits the level. */
 bool co_isa_is_limited(void);
 

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "checkpoint/sha256.h"
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/sha256.h"
 #include "data/shard_cache_internal.h"
 
 #define CACHE_MAX_INDEX ((uint64_t)8 << 30)

@@ -8,8 +8,8 @@
 #include <libdeflate.h>
 #include <string.h>
 
-#include "checkpoint/sha256.h"
 #include "core/mem.h"
+#include "core/sha256.h"
 #include "core/text.h"
 #include "data/shard_layout.h"
 

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "checkpoint/sha256.h"
 #include "core/fs.h"
 #include "core/mem.h"
 #include "core/open.h"
+#include "core/sha256.h"
 #include "data/pack_format.h"
 #include "data/shard_index.h"
 #include "data/tar_write.h"

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "checkpoint/sha256.h"
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/sha256.h"
 #include "data/tar_read.h"
 
 #define TAR_RECORD 10240 /* a tar file's size is a multiple of it, by tradition */

@@ -12,10 +12,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "checkpoint/sha256.h"
 #include "core/clock.h"
 #include "core/fs.h"
 #include "core/open.h"
+#include "core/sha256.h"
 #include "core/text.h"
 #include "fetch/md5.h"
 #include "fetch/put.h"

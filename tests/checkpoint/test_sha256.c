@@ -13,7 +13,7 @@
 
 #include <cohort/safetensors.h>
 
-#include "checkpoint/sha256.h"
+#include "core/sha256.h"
 
 /* Hash of `text` repeated `times` times, in parts of at most `part` bytes. */
 static void sha256_text(char out[65], const char *text, size_t part, int times)

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "checkpoint/sha256.h"
+#include "core/sha256.h"
 #include "fetch/md5.h"
 
 static char md5[33], sha256[65];

@@ -1,6 +1,6 @@
 /* sha256.h - SHA-256 (FIPS 180-4), to detect damaged files and to compare weights. */
-#ifndef CO_CHECKPOINT_SHA256_H
-#define CO_CHECKPOINT_SHA256_H
+#ifndef CO_CORE_SHA256_H
+#define CO_CORE_SHA256_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,12 +1,15 @@
 /*
  * sha256.c - SHA-256 (FIPS 180-4).
  */
-#include "checkpoint/sha256.h"
+#include "core/sha256.h"
 
 #include <string.h>
 
+#include "core/isa.h"
+#include "core/sha256_x86.h"
+
 /* First 32 bits of the fractional parts of the cube roots of the first 64 primes. */
-static const uint32_t sha256_k[64] = {
+const uint32_t co_sha256_k[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -35,25 +38,40 @@ static void sha256_schedule(uint32_t w[64], const uint8_t block[64])
     }
 }
 
+/* Instead of each word, the names of the words move: a of round i is s[-i mod 8]. */
 static void sha256_mix(uint32_t state[8], const uint8_t block[64])
 {
     uint32_t w[64], s[8];
 
     sha256_schedule(w, block);
     memcpy(s, state, sizeof(s));
-    for (int i = 0; i < 64; i++) {
-        uint32_t e = s[4], a = s[0];
-        uint32_t t1 = s[7] + (sha256_rotate(e, 6) ^ sha256_rotate(e, 11) ^ sha256_rotate(e, 25)) +
-                      ((e & s[5]) ^ (~e & s[6])) + sha256_k[i] + w[i];
-        uint32_t t2 = (sha256_rotate(a, 2) ^ sha256_rotate(a, 13) ^ sha256_rotate(a, 22)) +
-                      ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
+#pragma GCC unroll 64
+    for (unsigned i = 0; i < 64; i++) {
+        const uint32_t a = s[-i & 7], b = s[(1 - i) & 7], c = s[(2 - i) & 7];
+        const uint32_t e = s[(4 - i) & 7], f = s[(5 - i) & 7], g = s[(6 - i) & 7];
+        const uint32_t t1 = s[(7 - i) & 7] +
+                            (sha256_rotate(e, 6) ^ sha256_rotate(e, 11) ^ sha256_rotate(e, 25)) +
+                            ((e & f) ^ (~e & g)) + co_sha256_k[i] + w[i];
+        const uint32_t t2 = (sha256_rotate(a, 2) ^ sha256_rotate(a, 13) ^ sha256_rotate(a, 22)) +
+                            ((a & b) ^ (a & c) ^ (b & c));
 
-        memmove(s + 1, s, 7 * sizeof(s[0]));
-        s[4] += t1;
-        s[0] = t1 + t2;
+        s[(3 - i) & 7] += t1;
+        s[(7 - i) & 7] = t1 + t2;
     }
     for (int i = 0; i < 8; i++)
         state[i] += s[i];
+}
+
+static void sha256_mix_blocks(uint32_t state[8], const uint8_t *block, size_t n)
+{
+#ifdef CO_SHA256_X86
+    if (co_isa_has_sha()) {
+        co_sha256_mix_x86(state, block, n);
+        return;
+    }
+#endif
+    for (size_t i = 0; i < n; i++)
+        sha256_mix(state, block + 64 * i);
 }
 
 void co_sha256_begin(co_sha256 *hash)
@@ -67,15 +85,21 @@ void co_sha256_add(co_sha256 *hash, const void *bytes, size_t n)
     const uint8_t *from = bytes;
 
     while (n > 0) {
-        size_t held = hash->bytes % sizeof(hash->block), part = sizeof(hash->block) - held;
+        const size_t held = hash->bytes % sizeof(hash->block);
+        size_t part = sizeof(hash->block) - held;
 
-        part = part < n ? part : n;
-        memcpy(hash->block + held, from, part);
+        if (held == 0 && n >= sizeof(hash->block)) { /* whole blocks where they lie */
+            part = n - n % sizeof(hash->block);
+            sha256_mix_blocks(hash->state, from, part / sizeof(hash->block));
+        } else {
+            part = part < n ? part : n;
+            memcpy(hash->block + held, from, part);
+            if (held + part == sizeof(hash->block))
+                sha256_mix_blocks(hash->state, hash->block, 1);
+        }
         hash->bytes += part;
         from += part;
         n -= part;
-        if (hash->bytes % sizeof(hash->block) == 0)
-            sha256_mix(hash->state, hash->block);
     }
 }
 
