@@ -28,6 +28,8 @@ const co_dataset_info *co_dataset_stored(const co_dataset *dataset);
 /* The label of sample i, checked: CO_E_DATA if the format returns an invalid one, naming the
    sample, the label and the valid range. */
 co_status co_dataset_take_label(int32_t *out, const co_dataset *dataset, uint64_t i);
+/* The check alone, of a label that was read as a field. */
+co_status co_dataset_check_label(const co_dataset *dataset, int32_t label, uint64_t i);
 /* The stored bytes of sample i, as by co_dataset_ops.read. */
 co_status co_dataset_stored_sample(co_bytes *out, const co_dataset *dataset, co_buffer *buffer,
                                    uint64_t i);

@@ -382,16 +382,21 @@ int32_t co_dataset_label(const co_dataset *dataset, uint64_t i)
     return dataset->ops->label ? dataset->ops->label(dataset->self, i) : 0;
 }
 
-co_status co_dataset_take_label(int32_t *out, const co_dataset *dataset, uint64_t i)
+co_status co_dataset_check_label(const co_dataset *dataset, int32_t label, uint64_t i)
 {
     char name[CO_DATASET_NAME];
 
-    *out = co_dataset_label(dataset, i);
-    if (*out >= 0 && *out < dataset->info.classes)
+    if (label >= 0 && label < dataset->info.classes)
         return CO_OK;
     co_dataset_sample_name(dataset, name, sizeof(name), i);
-    return co_fail(CO_E_DATA, "%s: label %d; those of this data set are 0 to %d", name, (int)*out,
+    return co_fail(CO_E_DATA, "%s: label %d; those of this data set are 0 to %d", name, (int)label,
                    (int)(dataset->info.classes - 1));
+}
+
+co_status co_dataset_take_label(int32_t *out, const co_dataset *dataset, uint64_t i)
+{
+    *out = co_dataset_label(dataset, i);
+    return co_dataset_check_label(dataset, *out, i);
 }
 
 co_status co_dataset_stored_sample(co_bytes *out, const co_dataset *dataset, co_buffer *buffer,

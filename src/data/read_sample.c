@@ -4,6 +4,8 @@
  * Stored bytes -> decoded, or resampled if the size differs -> augmented as bytes -> normalised by
  * a table -> augmented as floats.
  */
+#include <string.h>
+
 #include "core/mem.h"
 #include "data/dataset_internal.h"
 
@@ -80,10 +82,23 @@ static co_status read_frame(void *out, co_image_want *want, const co_dataset *da
     return co_image_decode(out, want, scratch->image, bytes->at, bytes->n, name);
 }
 
+/* Of field k, if it is the class of the sample; positions of a sequence may have -1. */
+static co_status read_check_class(const co_dataset *dataset, const void *out, int k, uint64_t i)
+{
+    const co_field *field = &dataset->field[k];
+    int32_t label;
+
+    if (field->dtype != CO_I32 || field->shape.ndim != 0 ||
+        strcmp(field->name, CO_FIELD_LABEL) != 0)
+        return CO_OK;
+    memcpy(&label, out, sizeof(label));
+    return co_dataset_check_label(dataset, label, i);
+}
+
 static co_status read_field(const co_dataset *dataset, void *out, int k, uint64_t i)
 {
     CO_PLUGIN_TRY(&co_dataset_plugins, dataset->ops, field, (dataset->self, out, k, i));
-    return CO_OK;
+    return read_check_class(dataset, out, k, i);
 }
 
 co_status co_dataset_draw(const co_dataset *dataset, float *out, uint64_t i,
@@ -132,7 +147,7 @@ co_status co_dataset_draw_field(const co_dataset *dataset, void *out, int k,
         return read_field(dataset, out, k, place->sample);
     CO_PLUGIN_TRY(&co_dataset_plugins, dataset->ops, draw,
                   (dataset->self, out, k, place->sample, place->seed, place->epoch));
-    return CO_OK;
+    return read_check_class(dataset, out, k, place->sample);
 }
 
 static co_status read_check_place(const co_dataset *dataset, uint64_t i)

@@ -247,6 +247,46 @@ static void plugin_that_fails_without_message_is_named(void **state)
                 "data set 'silent': its function open has returned the status 2 without");
 }
 
+static co_status mislabelled_open(void *self, co_dataset_info *info, const char *path,
+                                  co_split split)
+{
+    (void)self;
+    (void)path;
+    (void)split;
+    info->count = 4;
+    info->classes = 3;
+    info->field[0] = (co_field){CO_FIELD_INPUT, CO_F32, {1, {1}}, NULL};
+    info->field[1] = (co_field){CO_FIELD_LABEL, CO_I32, {0}, NULL};
+    return CO_OK;
+}
+
+/* The label of sample i is i, also that of the fourth. */
+static co_status mislabelled_field(const void *self, void *out, int k, uint64_t i)
+{
+    const int32_t label = (int32_t)i;
+    const float input = 0;
+
+    (void)self;
+    memcpy(out, k == 0 ? (const void *)&input : &label, 4);
+    return CO_OK;
+}
+
+static void plugin_field_with_wrong_label_is_bad_data(void **state)
+{
+    static const co_dataset_ops ops = {
+        .name = "mislabelled", .open = mislabelled_open, .field = mislabelled_field};
+    co_dataset *data = NULL;
+    int32_t label;
+
+    (void)state;
+    assert_int_equal(CO_PLUGIN_REGISTER(CO_PLUGIN_DATASET, &ops), CO_OK);
+    assert_int_equal(co_dataset_open(&data, "mislabelled", CO_SPLIT_TRAIN), CO_OK);
+    assert_int_equal(co_dataset_read_field(data, &label, 1, 2), CO_OK);
+    assert_said(co_dataset_read_field(data, &label, 1, 3), CO_E_DATA,
+                "label 3; those of this data set are 0 to 2");
+    co_dataset_destroy(data);
+}
+
 static int states_below_none(const void *self)
 {
     (void)self;
@@ -331,6 +371,7 @@ int main(void)
         cmocka_unit_test(plugin_state_without_name_is_refused),
         cmocka_unit_test(plugin_state_called_ema_is_in_checkpoints),
         cmocka_unit_test(plugin_that_fails_without_message_is_named),
+        cmocka_unit_test(plugin_field_with_wrong_label_is_bad_data),
         cmocka_unit_test(plugin_number_of_states_is_checked),
         cmocka_unit_test(plugin_registered_trains_as_built_in),
     };
