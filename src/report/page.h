@@ -41,8 +41,8 @@ typedef struct co_page_figures {
 } co_page_figures;
 co_page_figures co_page_source_figures(const co_page_source *source);
 /* A curve, by the name that events have for it: that column of the steps, or of the epochs where
-   they have more numbers, as in a run of fewer steps than `log_every`. NULL: no event has it.
-   Borrowed until then. */
+   steps make no line, as in a run of fewer steps than `log_every`. NULL: no event has it. Borrowed
+   until then. */
 const co_page_table *co_page_source_curve(size_t *column, const co_page_source *source,
                                           const char *name);
 /* On failure what was read before is still there. */

@@ -273,10 +273,10 @@ const co_page_table *co_page_source_curve(size_t *column, const co_page_source *
     const size_t of_steps = co_page_table_find(steps, name);
     const size_t of_epochs = co_page_table_find(epochs, name);
     const size_t n_steps = co_page_table_count(steps, of_steps);
-    const size_t n_epochs = co_page_table_count(epochs, of_epochs);
+    const bool by_epochs = n_steps < 2 && n_steps < co_page_table_count(epochs, of_epochs);
 
-    *column = n_steps < n_epochs ? of_epochs : of_steps;
-    return n_steps < n_epochs ? epochs : n_steps ? steps : NULL;
+    *column = by_epochs ? of_epochs : of_steps;
+    return by_epochs ? epochs : n_steps ? steps : NULL;
 }
 
 /* What changes while a run makes steps. */

@@ -426,9 +426,9 @@
   const metrics = () => [...new Set(runs.flatMap((r) => Object.keys(r.epochs_table)).map((k) => /^(?:train|test)_(.*)$/.exec(k)?.[1]))].filter((m) => m && m !== "loss" && m !== "accuracy");
   function showCurves() {
     const points = (table, column) => table[column]?.filter(known).length ?? 0;
-    // Of steps, or of epochs where they are more: steps have events every `log_every` of them.
+    // Of steps, or of epochs where steps make no line: they have events every `log_every` of them.
     const of = (column) => runs.map((r, run) => {
-      const table = points(r.steps_table, column) < points(r.epochs_table, column) ? r.epochs_table : r.steps_table;
+      const table = points(r.steps_table, column) < Math.min(2, points(r.epochs_table, column)) ? r.epochs_table : r.steps_table;
       return { run, column, table: { ...table, steps_per_epoch: r.steps_per_epoch } };
     }).filter((s) => points(s.table, column));
     const wanted = [
