@@ -17,6 +17,7 @@
 #define DIRECT_FEW_COPY_WORDS (1 << 16) /* where weights are small, too */
 #define DIRECT_OWN_COPY_WORDS (1 << 17) /* of a thread with tiles, whose weights are there, too */
 #define DIRECT_PHASE_PIXELS   12        /* of a tile's 16 */
+#define DIRECT_PARTS_NUMBERS  (1 << 19) /* whose neighbours other parts write soon after */
 
 bool direct_is_few(const co_call *call, const direct_conv_loops *loops)
 {
@@ -117,12 +118,16 @@ static void direct_size_copy(direct_image *image, const co_conv2d_attr *a, const
     image->columns = direct_round_up(image->columns - image->first[1] - a->p[1], lanes);
 }
 
-/* Whether a row of results would leave much of a tile empty, or pixels can become one row. */
-static bool direct_wants_phases(const co_conv2d_attr *a, const int64_t *to)
+/* Whether pixels that a stride leads to are copied, as all of them can become one row, or a row of
+   results would leave much of a tile of AMX empty. */
+static bool direct_wants_phases(const co_call *call, const direct_conv_loops *loops)
 {
-    const bool strides = a->s[0] > 1 || a->s[1] > 1;
+    const co_conv2d_attr *a = call->attr;
+    const bool strides = a->s[0] > 1 || a->s[1] > 1, one = a->k[0] * a->k[1] == 1;
 
-    return strides && (a->k[0] * a->k[1] == 1 || to[3] < DIRECT_PHASE_PIXELS);
+    if (loops->lines)
+        return strides && (one || call->out[0]->shape.dim[3] < DIRECT_PHASE_PIXELS);
+    return strides && one && loops->cell == sizeof(float) && !direct_is_few(call, loops);
 }
 
 /* Copies of the rows and columns that leave the same rest, so that pixels that a stride goes over
@@ -165,7 +170,7 @@ static co_status direct_plan_images(direct_pass *out, const co_call *call,
         image->copied = image->copied || a->p[i] > 0;
         out->to[i] = to[2 + i];
     }
-    if (loops->lines && direct_wants_phases(a, to)) {
+    if (direct_wants_phases(call, loops)) {
         image->copied = true;
         direct_size_phases(image, a, to);
     } else if (image->copied) {
@@ -330,6 +335,8 @@ co_status direct_plan_data(direct_pass *out, const co_call *call, const direct_c
     direct_size_image(out, call, loops, 0);
     out->blocks = direct_divide_up(in[1], loops->lanes);
     out->y_sample = out->blocks * in[2] * in[3] * loops->lanes;
+    if (parts > 1 && !loops->lines)
+        out->group = direct_least(out->group, 1 + DIRECT_PARTS_NUMBERS / out->y_sample);
     steps = (size_t)(image->planes * a->k[0] * a->k[1]);
     out->part = co_calloc((size_t)parts, sizeof(*out->part));
     out->at = co_calloc(steps, sizeof(*out->at));

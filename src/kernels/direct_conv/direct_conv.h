@@ -51,7 +51,7 @@ typedef struct direct_conv_walk {
 } direct_conv_walk;
 
 /* A copy of a plane: its pixel (r, c) is (top + r step[0], left + c step[1]) of the image, or 0
-   outside of it. Only `pair` and, with `lines`, `spread` have steps other than 1. */
+   outside of it. Only `pair` and, of blocks, `spread` have steps other than 1. */
 typedef struct direct_conv_spread {
     int64_t h, w;          /* of the image */
     int64_t rows, columns; /* of the copy */

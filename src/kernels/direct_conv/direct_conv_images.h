@@ -55,9 +55,31 @@ SIMD_INLINE void direct_conv_spread_rows(float *to, const float *from,
                              from + ((how->top + r) * how->w + first) * width, inside * width);
 }
 
+/* The pixels of a block that steps lead to. */
+static void direct_conv_spread_pixels(float *to, const float *from, const direct_conv_spread *how)
+{
+    const int64_t *step = how->step, words = DIRECT_CONV_WORDS;
+    const direct_conv_range rows = direct_conv_inside(how->top, step[0], how->h, how->rows);
+    const direct_conv_range columns = direct_conv_inside(how->left, step[1], how->w, how->columns);
+    const int64_t inside = (rows.end - rows.begin) * (columns.end - columns.begin);
+
+    if (!how->again && inside < how->rows * how->columns)
+        memset(to, 0, (size_t)(how->rows * how->columns * words) * sizeof(float));
+    for (int64_t r = rows.begin; r < rows.end; r++) {
+        const int64_t left = (how->top + r * step[0]) * how->w + how->left;
+
+        for (int64_t c = columns.begin; c < columns.end; c++)
+            memcpy(to + (r * how->columns + c) * words, from + (left + c * step[1]) * words,
+                   sizeof(float) * DIRECT_CONV_WORDS);
+    }
+}
+
 static void direct_conv_spread_plane(float *to, const void *from, const direct_conv_spread *how)
 {
-    direct_conv_spread_rows(to, from, how, how->blocks ? DIRECT_CONV_WORDS : 1);
+    if (how->step[0] > 1 || how->step[1] > 1)
+        direct_conv_spread_pixels(to, from, how);
+    else
+        direct_conv_spread_rows(to, from, how, how->blocks ? DIRECT_CONV_WORDS : 1);
 }
 
 /* --- weights --- */

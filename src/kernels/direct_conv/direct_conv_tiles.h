@@ -21,29 +21,6 @@
 /* Bytes from a row of a block of floats or pairs to the next. */
 #define DIRECT_CONV_STRIDE (DIRECT_CONV_BLOCK * (int)sizeof(float))
 
-/* --- images --- */
-
-static void direct_conv_spread_tiles(float *to, const void *from, const direct_conv_spread *how)
-{
-    const int64_t *step = how->step, words = DIRECT_CONV_WORDS;
-    const direct_conv_range rows = direct_conv_inside(how->top, step[0], how->h, how->rows);
-    const direct_conv_range columns = direct_conv_inside(how->left, step[1], how->w, how->columns);
-
-    if (step[0] == 1 && step[1] == 1) {
-        direct_conv_spread_plane(to, from, how);
-        return;
-    }
-    if (!how->again)
-        memset(to, 0, (size_t)(how->rows * how->columns * words) * sizeof(float));
-    for (int64_t r = rows.begin; r < rows.end; r++) {
-        const int64_t left = (how->top + r * step[0]) * how->w + how->left;
-
-        for (int64_t c = columns.begin; c < columns.end; c++)
-            simd_store(to + (r * how->columns + c) * words,
-                       simd_load((const float *)from + (left + c * step[1]) * words));
-    }
-}
-
 /* --- products --- */
 
 /* How the pixels of an area are put into tiles of `count` rows: each of its rows begins a tile, or
@@ -465,7 +442,7 @@ const direct_conv_loops DIRECT_CONV_TABLE = {
     .multiply = direct_conv_multiply,
     .correlate = direct_conv_correlate,
     .add_up = direct_conv_add_up,
-    .spread = direct_conv_spread_tiles,
+    .spread = direct_conv_spread_plane,
     .halve = direct_conv_halve,
     .pair = direct_conv_pair,
     .lines = direct_conv_lines,
