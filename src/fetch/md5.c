@@ -42,11 +42,10 @@ static void md5_block(co_md5 *hash, const uint8_t *block)
 
     memcpy(s, hash->state, sizeof(s));
     for (int i = 0; i < 64; i++) {
-        /* The RFC's table: the integer part of 2^32 |sin(i + 1)|. */
-        const uint32_t constant = (uint32_t)(uint64_t)(fabs(sin(i + 1.0)) * 4294967296.0);
         int word;
         const uint32_t mixed = md5_mix(i, s, &word);
-        const uint32_t sum = s[0] + mixed + constant + md5_load(block + (size_t)4 * (size_t)word);
+        const uint32_t sum =
+            s[0] + mixed + hash->constant[i] + md5_load(block + (size_t)4 * (size_t)word);
 
         s[0] = s[3];
         s[3] = s[2];
@@ -60,6 +59,9 @@ static void md5_block(co_md5 *hash, const uint8_t *block)
 void co_md5_begin(co_md5 *hash)
 {
     *hash = (co_md5){.state = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476}};
+    /* The RFC's table: the integer part of 2^32 |sin(i + 1)|. */
+    for (int i = 0; i < 64; i++)
+        hash->constant[i] = (uint32_t)(uint64_t)(fabs(sin(i + 1.0)) * 4294967296.0);
 }
 
 void co_md5_add(co_md5 *hash, const void *bytes, size_t n)

@@ -10,6 +10,7 @@ typedef struct co_md5 {
     uint32_t state[4];
     uint8_t block[64]; /* the last bytes, which do not fill a block yet */
     uint64_t bytes;    /* added so far */
+    uint32_t constant[64];
 } co_md5;
 
 void co_md5_begin(co_md5 *hash);
