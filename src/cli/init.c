@@ -318,11 +318,10 @@ const co_command co_command_init = {
         "classes, mean and standard deviation of its values, a network for samples of that size,\n"
         "batch, ranks and epochs. Known are a folder of pictures (train/CLASS/*.jpg and\n"
         "val/CLASS/*.jpg, or test), the files of MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100, a\n"
-        "file of `cohort data pack`, folders of shards, text, and a folder of tokens (`cohort "
-        "data\n"
-        "tokenize`, nanoGPT's train.bin and val.bin). On a terminal it asks for what no option\n"
-        "says, with its own choice as the answer of an empty line. A file that is there is not\n"
-        "overwritten.",
+        "file of `cohort data pack`, folders of shards, text, and a folder of tokens\n"
+        "(`cohort data tokenize`, nanoGPT's train.bin and val.bin). On a terminal it asks for\n"
+        "what no option says, with its own choice as the answer of an empty line. A file that\n"
+        "is there is not overwritten.",
     .example = "  cohort init pictures\n"
                "  cohort init data/mnist -o mnist.yaml -n 2 --epochs 5\n"
                "  cohort init novel.txt --context 128 -o novel.yaml",

@@ -86,13 +86,12 @@ static co_status look_kind(const char **format, const char *path)
         CO_TRY(look_file(format, path));
     if (*format)
         return CO_OK;
-    return co_fail(
-        CO_E_DATA,
-        "%s: is none of: a folder of pictures (train/CLASS/*.jpg and val/CLASS/*.jpg), "
-        "the files of MNIST or CIFAR, a file or shards of `cohort data pack`, shards of `cohort "
-        "data "
-        "shard`, a text file, a folder of `cohort data tokenize`; other data is in docs/data.md",
-        path);
+    return co_fail(CO_E_DATA,
+                   "%s: is none of: a folder of pictures (train/CLASS/*.jpg and val/CLASS/*.jpg), "
+                   "the files of MNIST or CIFAR, a file or shards of `cohort data pack`, shards of "
+                   "`cohort data shard`, a text file, a folder of `cohort data tokenize`; other "
+                   "data is in docs/data.md",
+                   path);
 }
 
 /* ---- opening ---- */

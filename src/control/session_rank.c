@@ -69,14 +69,15 @@ static co_status rank_agree(bool *here, const co_rank_control_options *o, uint64
     const uint64_t place = request << 40 | (step + 1);
     const uint64_t limit_ns = (uint64_t)co_comm_timeout(o->comm) * 1000000;
     const int ranks = co_comm_size(o->comm);
-    uint64_t since = co_clock_ns(), steps = rank_sum_steps(shared, ranks);
+    uint64_t since = co_clock_ns(), steps = rank_sum_steps(shared, ranks), now;
     int known;
 
     atomic_store(&rank_of(o)->agreed, place);
     while ((known = rank_poll(shared, ranks, step, place)) < 0) {
         CO_TRY(co_comm_progress(o->comm));
-        if (rank_sum_steps(shared, ranks) > steps) { /* a slower one is on its way */
-            steps = rank_sum_steps(shared, ranks);
+        now = rank_sum_steps(shared, ranks);
+        if (now > steps) { /* a slower one is on its way */
+            steps = now;
             since = co_clock_ns();
             co_watch_beat(o->comm);
         }

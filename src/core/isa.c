@@ -37,6 +37,13 @@ static bool isa_has_f16c(void)
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 
+static bool isa_has_sha(void)
+{
+    unsigned a, b, c, d;
+
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
+}
+
 /* The CPU has tiles for bf16, and the system lets this process use them. */
 static bool isa_has_amx(void)
 {
@@ -63,15 +70,19 @@ static co_isa isa_ask_cpu(void)
         return CO_ISA_AVX512;
     return isa_has_amx() ? CO_ISA_AMX : CO_ISA_AVX512_BF16;
 }
-#elif defined(__aarch64__)
-static co_isa isa_ask_cpu(void)
-{
-    return CO_ISA_NEON;
-}
 #else
+static bool isa_has_sha(void)
+{
+    return false;
+}
+
 static co_isa isa_ask_cpu(void)
 {
+#if defined(__aarch64__)
+    return CO_ISA_NEON;
+#else
     return CO_ISA_BASE;
+#endif
 }
 #endif
 
@@ -87,8 +98,8 @@ static co_isa isa_read_limit(void)
 }
 
 /* Asking a CPU takes as long as thousands of products, on a virtual machine tens of thousands: the
-   answer is kept, plus 1; higher bits say that it is limited. */
-enum { ISA_LIMITED = 1 << 8 };
+   answer is kept, plus 1; higher bits say that it is limited, and what a level does not imply. */
+enum { ISA_LIMITED = 1 << 8, ISA_SHA = 1 << 9, ISA_LEVEL = ISA_LIMITED - 1 };
 
 static int isa_ask(void)
 {
@@ -100,6 +111,7 @@ static int isa_ask(void)
 
         answer =
             limit < cpu && limit != CO_ISA_NEON ? ((int)limit + 1) | ISA_LIMITED : (int)cpu + 1;
+        answer |= isa_has_sha() ? ISA_SHA : 0;
         atomic_store_explicit(&kept, answer, memory_order_relaxed);
     }
     return answer;
@@ -107,7 +119,7 @@ static int isa_ask(void)
 
 co_isa co_isa_level(void)
 {
-    return (co_isa)((isa_ask() & ~ISA_LIMITED) - 1);
+    return (co_isa)((isa_ask() & ISA_LEVEL) - 1);
 }
 
 bool co_isa_is_limited(void)
@@ -125,24 +137,9 @@ bool co_isa_has_bytes(void)
 #endif
 }
 
-/* Kept, plus 1, as the level is. */
 bool co_isa_has_sha(void)
 {
-#if defined(__x86_64__)
-    static atomic_int kept;
-    int answer = atomic_load_explicit(&kept, memory_order_relaxed);
-
-    if (answer == 0) {
-        unsigned a, b, c, d;
-
-        answer = 1 + (co_isa_has(CO_ISA_AVX2) && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
-                      (b & bit_SHA));
-        atomic_store_explicit(&kept, answer, memory_order_relaxed);
-    }
-    return answer > 1;
-#else
-    return false;
-#endif
+    return co_isa_has(CO_ISA_AVX2) && (isa_ask() & ISA_SHA);
 }
 
 co_status co_isa_check(void)

@@ -44,8 +44,7 @@ static const co_key tokens_keys[] = {
      "tokens of a sample"},
     {"vocabulary", CO_KEY_INT, offsetof(tokens, vocabulary), "count", 1, INT32_MAX, tokens_count,
      "tokens are below this, 50257 for GPT-2's; count: one more than the highest of the files, "
-     "which "
-     "are all read once, and of a tokenizer beside them"},
+     "which are all read once, and of a tokenizer beside them"},
     {"dtype", CO_KEY_CHOICE, offsetof(tokens, dtype), "u16", 0, 0, tokens_dtypes,
      "of files without llm.c's header, which says it"},
     {"test", CO_KEY_STRING, offsetof(tokens, test), "~", 0, 0, NULL,

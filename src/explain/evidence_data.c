@@ -175,7 +175,6 @@ static co_status data_judge(co_evidence_data *out, data_means *m)
 
         if (!learns)
             continue;
-
         st = data_take(m, i);
         for (size_t k = 0; st == CO_OK && k < m->terms; k++)
             m->mean[(size_t)label * m->terms + k] += m->sample[k];
