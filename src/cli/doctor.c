@@ -172,9 +172,10 @@ static void doctor_check_half(doctor *d)
         half |= (*b)->half ? (*b)->half() : 0;
     for (int type = CO_BF16; type <= CO_F16; type++)
         doctor_say(d, DOCTOR_NOTE, type == CO_BF16 ? "bf16" : "fp16", "%s",
-                   half >> type & 1
+                   !(half >> type & 1) ? "computed in fp32 and rounded: right, and slower than fp32"
+                   : co_isa_has(CO_ISA_AMX) || co_isa_multiplies_bf16()
                        ? "kernels compute with it: `precision: bf16` is fastest for large networks"
-                       : "computed in fp32 and rounded: right, and slower than fp32");
+                       : "tensors of half the size; products in fp32, which this CPU makes faster");
 }
 
 /* In the order in which a plan asks them. */

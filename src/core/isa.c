@@ -44,6 +44,19 @@ static bool isa_has_sha(void)
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
 }
 
+/* An Intel CPU, but for the first that had BF16, Cooper Lake, which shares its model with older
+   ones. */
+static bool isa_has_slow_bf16(void)
+{
+    enum { FAMILY_6_MODEL_85 = 0x50650, MODEL = 0xffff0 };
+    unsigned a, b, c, d;
+
+    if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_INTEL_ebx || c != signature_INTEL_ecx ||
+        d != signature_INTEL_edx)
+        return false;
+    return __get_cpuid(1, &a, &b, &c, &d) && (a & MODEL) != FAMILY_6_MODEL_85;
+}
+
 /* The CPU has tiles for bf16, and the system lets this process use them. */
 static bool isa_has_amx(void)
 {
@@ -76,6 +89,11 @@ static bool isa_has_sha(void)
     return false;
 }
 
+static bool isa_has_slow_bf16(void)
+{
+    return false;
+}
+
 static co_isa isa_ask_cpu(void)
 {
 #if defined(__aarch64__)
@@ -99,7 +117,12 @@ static co_isa isa_read_limit(void)
 
 /* Asking a CPU takes as long as thousands of products, on a virtual machine tens of thousands: the
    answer is kept, plus 1; higher bits say that it is limited, and what a level does not imply. */
-enum { ISA_LIMITED = 1 << 8, ISA_SHA = 1 << 9, ISA_LEVEL = ISA_LIMITED - 1 };
+enum {
+    ISA_LIMITED = 1 << 8,
+    ISA_SHA = 1 << 9,
+    ISA_SLOW_BF16 = 1 << 10,
+    ISA_LEVEL = ISA_LIMITED - 1
+};
 
 static int isa_ask(void)
 {
@@ -112,6 +135,7 @@ static int isa_ask(void)
         answer =
             limit < cpu && limit != CO_ISA_NEON ? ((int)limit + 1) | ISA_LIMITED : (int)cpu + 1;
         answer |= isa_has_sha() ? ISA_SHA : 0;
+        answer |= isa_has_slow_bf16() ? ISA_SLOW_BF16 : 0;
         atomic_store_explicit(&kept, answer, memory_order_relaxed);
     }
     return answer;
@@ -135,6 +159,11 @@ bool co_isa_has_bytes(void)
 #else
     return false;
 #endif
+}
+
+bool co_isa_multiplies_bf16(void)
+{
+    return co_isa_has(CO_ISA_AVX512_BF16) && !(isa_ask() & ISA_SLOW_BF16);
 }
 
 bool co_isa_has_sha(void)

@@ -37,6 +37,11 @@ static inline bool co_isa_has(co_isa level)
    CPU of a level has them. */
 bool co_isa_has_bytes(void);
 
+/* Whether products of bf16 by AVX-512 are faster than those of floats, where there are any. Intel's
+   CPUs since Sapphire Rapids start one of 16 pairs every second cycle, and two of 16 floats in
+   each. */
+bool co_isa_multiplies_bf16(void);
+
 /* Whether it computes SHA-256 (x86-64 with AVX2). */
 bool co_isa_has_sha(void);
 

@@ -164,7 +164,7 @@ co_roof_flops_fn co_roof_find_bf16_flops(void)
 #if defined(__x86_64__)
     if (co_isa_has(CO_ISA_AMX))
         return flops_amx;
-    if (co_isa_has(CO_ISA_AVX512_BF16))
+    if (co_isa_multiplies_bf16())
         return flops_bf16;
 #endif
     return NULL;

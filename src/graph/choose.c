@@ -203,11 +203,11 @@ co_status plan_choose_kernel(plan_call *pc, co_plan *plan)
 }
 
 /* Whether the first kernel that takes the node computes in fp32 although a later one does not, or
-   prefers fp32 itself. Then fp32 is the faster choice, as long as the node's tensors are not
-   converted to half precision and back. */
+   prefers fp32 itself, or would if there were others. Then fp32 is the faster choice, as long as
+   the node's tensors are not converted to half precision and back. */
 bool plan_prefers_wide(const co_plan *plan, const co_call *narrow, const co_call *wide)
 {
-    bool found = false;
+    bool found = false, preferred = false;
 
     for (choose_pair at = choose_first(plan); *at.backend; choose_step(&at)) {
         const co_kernel *kernel = choose_look(&at, narrow->op->name);
@@ -218,10 +218,12 @@ bool plan_prefers_wide(const co_plan *plan, const co_call *narrow, const co_call
             continue;
         if (plan_kernel_takes(kernel, narrow) && plan_kernel_supports(kernel, narrow, &why))
             return found || prefers;
-        found = found ||
-                ((!kernel->yields_half || prefers) && plan_kernel_supports(kernel, wide, &why));
+        if (!plan_kernel_supports(kernel, wide, &why))
+            continue;
+        preferred = preferred || prefers;
+        found = found || preferred || !kernel->yields_half;
     }
-    return false;
+    return preferred;
 }
 
 bool plan_takes_half(const co_plan *plan, const co_call *narrow, const co_call *wide)

@@ -1,6 +1,6 @@
 /*
  * cell.h - numbers of tensors as vectors of LANES floats: numbers that are floats or, in files that
- * define CELL_HALF, BF16.
+ * define CELL_HALF, BF16. Those that define CELL_WIDENED as well multiply floats.
  */
 #ifndef CO_KERNELS_CELL_H
 #define CO_KERNELS_CELL_H
@@ -21,8 +21,8 @@ typedef float cell;
 #define cell_store simd_store
 #endif
 
-/* A word of a tensor, a number or a pair of BF16, as the factor of a word in each lane. */
-#ifdef CELL_HALF
+/* A word, a float or a pair of BF16, as the factor of a word in each lane. */
+#if defined(CELL_HALF) && !defined(CELL_WIDENED)
 typedef vec cell_factor;
 
 #define cell_each half16_spread

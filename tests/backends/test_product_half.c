@@ -1,7 +1,8 @@
 /*
- * test_product_half.c - products of matrices of BF16 in blocks, by tiles in plain C, by AMX and by
- * AVX-512, against plain loops: sizes below and above each block, both orders of both factors,
- * bias, sums, results rounded or not; and the same bits with any number of threads.
+ * test_product_half.c - products of matrices of BF16 in blocks, by tiles in plain C, by AMX, by
+ * pairs and by floats of AVX-512, against plain loops: sizes below and above each block, both
+ * orders of both factors, bias, sums, results rounded or not; and the same bits with any number of
+ * threads.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -194,6 +195,7 @@ static void product_half_by_avx512_equals_sums(void **state)
     }
 #ifdef CO_KERNELS_X86
     check_all(&gemm_half_loops_bf16);
+    check_all(&gemm_half_loops_widened);
 #endif
 }
 

@@ -121,7 +121,10 @@ co_status attention_half_backward(co_call *call, const co_run *run)
 static bool attention_half_supports(const co_call *call, const char **why)
 {
     *why = "this CPU has no AVX-512 with bf16";
-    return co_isa_has(CO_ISA_AVX512_BF16) && attention_half_takes(call, why);
+    if (!co_isa_has(CO_ISA_AVX512_BF16))
+        return false;
+    *why = "this CPU multiplies floats faster";
+    return (co_isa_has(CO_ISA_AMX) || co_isa_multiplies_bf16()) && attention_half_takes(call, why);
 }
 
 static co_status attention_half_plan(co_call *call)

@@ -83,7 +83,7 @@ static int direct_packers(const direct *self, const co_call *call)
 /* Floats of the blocks that are being packed, before pairs are made of them. */
 static int64_t direct_room(const direct *self, const co_call *call, int64_t panel)
 {
-    return direct_is_half(self) ? direct_packers(self, call) * panel : 0;
+    return direct_has_pairs(self->loops) ? direct_packers(self, call) * panel : 0;
 }
 
 static co_layout direct_source(const direct *self)
@@ -95,7 +95,7 @@ const direct_conv_loops *direct_find_loops(co_dtype dtype)
 {
 #ifdef CO_KERNELS_X86
     if (dtype == CO_BF16)
-        return &direct_conv_loops_bf16;
+        return co_isa_multiplies_bf16() ? &direct_conv_loops_bf16 : &direct_conv_loops_widened;
 #else
     (void)dtype;
 #endif
@@ -119,7 +119,7 @@ co_status direct_plan_with(co_call *call, const direct_conv_loops *loops)
     self->panel =
         self->weight.blocks ? self->forward.steps * lanes * lanes : direct_few_panel(self);
     self->src = cpu_plan_operand(call, &used, call->in[0], direct_source(self));
-    self->keeps = direct_is_half(self) && self->weight.blocks && call->training;
+    self->keeps = direct_has_pairs(self->loops) && self->weight.blocks && call->training;
     words = direct_words(self, self->forward.blocks * self->panel);
     if (self->keeps)
         call->workspace_bytes = (size_t)words * sizeof(float);
@@ -151,7 +151,7 @@ static int64_t direct_dy_size(const direct *self)
 
     if (self->loops->lines)
         return direct_lines_size(self, false);
-    return direct_is_half(self)
+    return self->loops->cell < sizeof(float)
                ? direct_divide_up(weight->group, weight->image.samples) * weight->y_sample
                : 0;
 }
@@ -210,7 +210,7 @@ static void direct_pack_share(const direct_packing *how, int t, int threads)
 {
     const direct *self = how->self;
     const direct_conv_weight *shape = &how->shape;
-    const bool half = direct_is_half(self);
+    const bool half = direct_has_pairs(self->loops);
     const int64_t lanes = self->loops->lanes, row = shape->taps * lanes;
     const co_range mine = co_parallel_part(self->forward.blocks, t, threads);
 

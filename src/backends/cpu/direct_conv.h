@@ -158,15 +158,22 @@ static inline int64_t direct_square(const direct *self)
     return (int64_t)self->loops->lanes * self->loops->lanes;
 }
 
-static inline bool direct_is_half(const direct *self)
+/* Whether products are of pairs of BF16. */
+static inline bool direct_has_pairs(const direct_conv_loops *loops)
 {
-    return self->loops->cell < sizeof(float);
+    return loops->words < loops->lanes;
+}
+
+/* Whether tensors are of BF16 and products of floats, so that all that is read is copied. */
+static inline bool direct_widens(const direct_conv_loops *loops)
+{
+    return loops->cell < sizeof(float) && !direct_has_pairs(loops);
 }
 
 /* Words of so many floats of packed weights. */
 static inline int64_t direct_words(const direct *self, int64_t floats)
 {
-    return direct_is_half(self) ? floats / 2 : floats;
+    return direct_has_pairs(self->loops) ? floats / 2 : floats;
 }
 
 static inline float *direct_scratch(const co_call *call, size_t at)

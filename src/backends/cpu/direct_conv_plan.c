@@ -127,7 +127,7 @@ static bool direct_wants_phases(const co_call *call, const direct_conv_loops *lo
 
     if (loops->lines)
         return strides && (one || call->out[0]->shape.dim[3] < DIRECT_PHASE_PIXELS);
-    return strides && one && loops->cell == sizeof(float) && !direct_is_few(call, loops);
+    return strides && one && !direct_has_pairs(loops) && !direct_is_few(call, loops);
 }
 
 /* Copies of the rows and columns that leave the same rest, so that pixels that a stride goes over
@@ -154,7 +154,7 @@ static co_status direct_plan_images(direct_pass *out, const co_call *call,
     const int64_t lanes = loops->lanes;
     direct_image *image = &out->image;
 
-    *image = (direct_image){.copied = few && loops->cell < sizeof(float),
+    *image = (direct_image){.copied = direct_widens(loops) || (few && direct_has_pairs(loops)),
                             .h = in[2],
                             .w = in[3],
                             .rows = in[2],
@@ -178,7 +178,7 @@ static co_status direct_plan_images(direct_pass *out, const co_call *call,
     }
     out->blocks = direct_divide_up(to[1], lanes);
     out->y_sample = out->blocks * to[2] * to[3] * lanes;
-    direct_size_image(out, call, loops, 0);
+    direct_size_image(out, call, loops, direct_widens(loops) ? out->y_sample : 0);
     CO_TRY(direct_add_steps(out, a));
     out->part->area = (direct_conv_area){.rows = to[2],
                                          .pixels = to[3],
@@ -315,7 +315,8 @@ co_status direct_plan_data(direct_pass *out, const co_call *call, const direct_c
     int64_t size[2];
     size_t steps;
 
-    *image = (direct_image){.h = from[2],
+    *image = (direct_image){.copied = direct_widens(loops),
+                            .h = from[2],
                             .w = from[3],
                             .samples = 1,
                             .planes = direct_divide_up(from[1], loops->lanes),

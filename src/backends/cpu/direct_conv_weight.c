@@ -11,7 +11,7 @@
 
 const direct_pass *direct_weight_pass(const direct *self)
 {
-    return direct_is_half(self) ? &self->pairs : &self->forward;
+    return direct_has_pairs(self->loops) ? &self->pairs : &self->forward;
 }
 
 /* Plane `i`, counted over all samples, of an image in the tensor's memory. */
@@ -191,8 +191,13 @@ static const float *direct_bring_dy(const direct *self, float *to, const char *d
     const direct_conv_spread line = {
         .h = 1, .w = numbers, .rows = 1, .columns = numbers, .step = how.step};
 
-    if (!direct_is_half(self))
+    if (self->loops->cell == sizeof(float))
         return (const float *)(const void *)dy;
+    CO_PARALLEL_FOR(threads)
+    for (int64_t n = 0; n < (direct_widens(self->loops) ? samples : 0); n++)
+        self->loops->spread(to + n * pass->y_sample, dy + (size_t)n * sample, &line);
+    if (direct_widens(self->loops))
+        return to;
     CO_PARALLEL_FOR(threads)
     for (int64_t i = 0; i < (pass->image.pairs ? samples * pass->blocks : 0); i++)
         self->loops->pair(to + i * (pass->y_sample / pass->blocks), dy + (size_t)i * plane, &how);

@@ -64,15 +64,18 @@ static product_half linear_half_input_product(const co_call *call)
 
 /* --- the kernel --- */
 
-static void linear_half_need(co_call *call, const product_half *p)
+static void linear_half_need(co_call *call, product_half *p)
 {
+    const linear_half *self = call->self;
+
+    p->loops = self->loops;
     cpu_need_scratch(call, product_half_room_bytes(p), product_half_own_bytes(p));
 }
 
 co_status linear_half_plan_with(co_call *call, const gemm_half_loops *loops)
 {
     linear_half *self = call->self;
-    const product_half y = linear_half_forward_product(call);
+    product_half y = linear_half_forward_product(call);
 
     self->loops = loops;
     linear_half_need(call, &y);
@@ -81,11 +84,11 @@ co_status linear_half_plan_with(co_call *call, const gemm_half_loops *loops)
 
 co_status linear_half_plan_backward(co_call *call)
 {
-    const product_half dw = linear_half_weight_product(call, false);
+    product_half dw = linear_half_weight_product(call, false);
 
     linear_half_need(call, &dw);
     if (call->grad_in[0]) {
-        const product_half dx = linear_half_input_product(call);
+        product_half dx = linear_half_input_product(call);
 
         linear_half_need(call, &dx);
     }

@@ -9,7 +9,7 @@
 #include "core/isa.h"
 #include "core/parallel.h"
 
-#define PRODUCT_HALF_BLOCK   (5 << 17) /* numbers of b that stay in L2 beside what else is there */
+#define PRODUCT_HALF_BLOCK   (5 << 18) /* bytes of b that stay in L2 beside what else is there */
 #define PRODUCT_HALF_GROUP   2048      /* maximum elements of a sum at once, where c is rounded, */
 #define PRODUCT_HALF_COLUMNS 768       /* of columns of b, where it is not */
 #define PRODUCT_HALF_PANELS  4 /* of a, whose columns are packed at once: neighbours in memory */
@@ -23,7 +23,9 @@ typedef struct product_half_cut {
 const gemm_half_loops *product_half_choose(void)
 {
 #ifdef CO_KERNELS_X86
-    return co_isa_has(CO_ISA_AMX) ? &gemm_half_loops_amx : &gemm_half_loops_bf16;
+    return co_isa_has(CO_ISA_AMX)     ? &gemm_half_loops_amx
+           : co_isa_multiplies_bf16() ? &gemm_half_loops_bf16
+                                      : &gemm_half_loops_widened;
 #else
     return NULL; /* never asked */
 #endif
@@ -50,14 +52,15 @@ static int64_t product_half_part(int64_t n, int64_t most, int64_t unit)
 
 static product_half_cut product_half_find_cut(const product_half *p)
 {
+    const int64_t block = PRODUCT_HALF_BLOCK / (int64_t)p->loops->cell;
     product_half_cut cut;
 
     if (p->half) {
         cut.group = product_half_part(p->k, PRODUCT_HALF_GROUP, GEMM_HALF_STEP);
-        cut.columns = product_half_part(p->b.n, PRODUCT_HALF_BLOCK / cut.group, GEMM_HALF_PANEL);
+        cut.columns = product_half_part(p->b.n, block / cut.group, GEMM_HALF_PANEL);
     } else {
         cut.columns = product_half_part(p->b.n, PRODUCT_HALF_COLUMNS, GEMM_HALF_PANEL);
-        cut.group = product_half_part(p->k, PRODUCT_HALF_BLOCK / cut.columns, GEMM_HALF_STEP);
+        cut.group = product_half_part(p->k, block / cut.columns, GEMM_HALF_STEP);
     }
     return cut;
 }
@@ -88,7 +91,7 @@ static product_half_room product_half_find_room(const product_half *p, const pro
     const int64_t rows = product_half_panels(p->a.n) * GEMM_HALF_PANEL;
     product_half_room room;
 
-    room.bias = (size_t)(cut->columns * cut->group) * sizeof(uint16_t);
+    room.bias = (size_t)(cut->columns * cut->group) * p->loops->cell;
     room.sums = product_half_round_up(room.bias + (size_t)cut->columns * sizeof(float));
     room.all = room.sums;
     if (product_half_keeps(p, cut))
@@ -108,7 +111,7 @@ size_t product_half_own_bytes(const product_half *p)
 {
     const product_half_cut cut = product_half_find_cut(p);
 
-    return (size_t)(PRODUCT_HALF_PANELS * GEMM_HALF_PANEL * cut.group) * sizeof(uint16_t) +
+    return (size_t)(PRODUCT_HALF_PANELS * GEMM_HALF_PANEL * cut.group) * p->loops->cell +
            GEMM_HALF_PANEL * sizeof(float);
 }
 
@@ -117,7 +120,7 @@ typedef struct product_half_block {
     const product_half *p;
     const product_half_cut *cut;
     int64_t column, columns, from, elements;
-    uint16_t *b;
+    char *b;
     float *bias, *sums; /* NULL: none; no sums are kept */
     bool first, last;   /* of the sums */
 } product_half_block;
@@ -134,9 +137,16 @@ static gemm_half_from product_half_find(const product_half_side *side, int64_t l
                             elements};
 }
 
-static int64_t product_half_b_panel(const product_half_block *b)
+/* Numbers of a packed panel, */
+static int64_t product_half_panel(const product_half_block *b)
 {
     return product_half_divide_up(b->elements, GEMM_HALF_STEP) * GEMM_HALF_CELLS;
+}
+
+/* and where number `i` is from the first. */
+static size_t product_half_place(const product_half_block *b, int64_t i)
+{
+    return (size_t)i * b->p->loops->cell;
 }
 
 /* Panels `mine` of b, of columns some rows at a time, which are neighbours in memory. */
@@ -144,10 +154,9 @@ static void product_half_pack_b(const product_half_block *b, const co_range *min
 {
     const product_half *p = b->p;
     const int64_t chunk = p->b.columns ? GEMM_HALF_STEP : b->elements;
-    void (*pack)(uint16_t * to, const gemm_half_from *from) = !p->b.columns ? p->loops->float_rows
-                                                              : p->b.floats
-                                                                  ? p->loops->float_columns
-                                                                  : p->loops->half_columns;
+    void (*pack)(void *to, const gemm_half_from *from) = !p->b.columns ? p->loops->float_rows
+                                                         : p->b.floats ? p->loops->float_columns
+                                                                       : p->loops->half_columns;
 
     for (int64_t k = 0; k < b->elements; k += chunk)
         for (int64_t i = mine->begin; i < mine->end; i++) {
@@ -155,12 +164,13 @@ static void product_half_pack_b(const product_half_block *b, const co_range *min
                 product_half_find(&p->b, b->column + i * GEMM_HALF_PANEL, b->from + k,
                                   product_half_least(chunk, b->elements - k));
 
-            pack(b->b + i * product_half_b_panel(b) + k * GEMM_HALF_PANEL, &from);
+            pack(b->b + product_half_place(b, i * product_half_panel(b) + k * GEMM_HALF_PANEL),
+                 &from);
         }
 }
 
 /* The rows of a panel of a from `row`, and their sums. */
-static void product_half_pack_a(const product_half_block *b, uint16_t *to, float *own, int64_t row,
+static void product_half_pack_a(const product_half_block *b, char *to, float *own, int64_t row,
                                 int64_t k)
 {
     const product_half *p = b->p;
@@ -177,13 +187,13 @@ static void product_half_pack_a(const product_half_block *b, uint16_t *to, float
     memset(own, 0, GEMM_HALF_PANEL * sizeof(float));
     if (sums && (k > 0 || !b->first || p->add_sums))
         memcpy(own, p->sums + row, bytes);
-    p->loops->columns(to + k * GEMM_HALF_PANEL, &from, sums ? own : NULL);
+    p->loops->columns(to + product_half_place(b, k * GEMM_HALF_PANEL), &from, sums ? own : NULL);
     if (sums)
         memcpy(p->sums + row, own, bytes);
 }
 
 /* A panel of a, packed, from `row`, times the block of b. */
-static void product_half_multiply(const product_half_block *b, const uint16_t *a, int64_t row)
+static void product_half_multiply(const product_half_block *b, const char *a, int64_t row)
 {
     const product_half *p = b->p;
     const size_t cell = p->half ? sizeof(uint16_t) : sizeof(float);
@@ -191,13 +201,13 @@ static void product_half_multiply(const product_half_block *b, const uint16_t *a
     p->loops->multiply(
         &(gemm_half_job){.a = a,
                          .b = b->b,
-                         .b_panel = product_half_b_panel(b),
+                         .b_panel = product_half_panel(b),
                          .steps = product_half_divide_up(b->elements, GEMM_HALF_STEP),
                          .rows = product_half_least(p->a.n - row, GEMM_HALF_PANEL),
                          .columns = b->columns,
                          .first = b->first || !b->sums,
                          .last = b->last || !b->sums,
-                         .bias = b->bias,
+                         .bias = b->first ? b->bias : NULL,
                          .sums = b->sums ? b->sums + row * b->cut->columns : NULL,
                          .y = (char *)p->c + (size_t)(row * p->b.n + b->column) * cell,
                          .step = p->b.n,
@@ -208,21 +218,21 @@ static void product_half_multiply(const product_half_block *b, const uint16_t *a
 /* Panels `mine` of a. */
 static void product_half_run_part(const product_half_block *b, const co_range *mine, void *own)
 {
-    const int64_t each = product_half_divide_up(b->elements, GEMM_HALF_STEP) * GEMM_HALF_CELLS;
+    const size_t each = product_half_place(b, product_half_panel(b));
     const int64_t most = PRODUCT_HALF_PANELS * GEMM_HALF_PANEL * b->cut->group;
     const int64_t at_once = b->p->a.columns ? PRODUCT_HALF_PANELS : 1;
     const int64_t chunk = b->p->a.columns ? GEMM_HALF_STEP : b->elements;
-    uint16_t *a = own;
-    float *line = (float *)(void *)(a + most);
+    char *a = own;
+    float *line = (float *)(void *)(a + product_half_place(b, most));
 
     for (int64_t i = mine->begin; i < mine->end; i += at_once) {
         const int64_t n = product_half_least(at_once, mine->end - i);
 
         for (int64_t k = 0; k < b->elements; k += chunk)
             for (int64_t j = 0; j < n; j++)
-                product_half_pack_a(b, a + j * each, line, (i + j) * GEMM_HALF_PANEL, k);
+                product_half_pack_a(b, a + (size_t)j * each, line, (i + j) * GEMM_HALF_PANEL, k);
         for (int64_t j = 0; j < n; j++)
-            product_half_multiply(b, a + j * each, (i + j) * GEMM_HALF_PANEL);
+            product_half_multiply(b, a + (size_t)j * each, (i + j) * GEMM_HALF_PANEL);
     }
 }
 

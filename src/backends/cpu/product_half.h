@@ -34,7 +34,8 @@ typedef struct product_half {
 
 /* The loops that this CPU runs fastest; it has AVX-512 with BF16. */
 const gemm_half_loops *product_half_choose(void);
-/* Bytes of room for a product, shared and of each thread; of p the sizes and `half` count. */
+/* Bytes of room for a product, shared and of each thread; of p the loops, the sizes and `half`
+   count. */
 size_t product_half_room_bytes(const product_half *p);
 size_t product_half_own_bytes(const product_half *p);
 /* `own`: room of thread 0, `own_step` bytes before that of the next. */

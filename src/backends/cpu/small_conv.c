@@ -11,6 +11,7 @@
 
 #include "backends/cpu/conv2d_rules.h"
 #include "backends/cpu/cpu.h"
+#include "core/isa.h"
 #include "core/mem.h"
 #include "core/parallel.h"
 #include "kernels/small_conv/small_conv.h"
@@ -112,6 +113,9 @@ static bool small_conv_supports(const co_call *call, const char **why)
     const char *not_winograd;
 
     if (!cpu_takes(call, why))
+        return false;
+    *why = "this CPU multiplies floats faster";
+    if (call->in[0]->dtype == CO_BF16 && !co_isa_multiplies_bf16())
         return false;
     *why = "its input is not in blocks of as many channels as vectors have lanes";
     if (!loops)

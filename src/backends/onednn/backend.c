@@ -65,6 +65,14 @@ bool onednn_takes(const co_call *call, const char **why)
     return !(call->op->is_norm && call->round_params);
 }
 
+bool onednn_multiplies(const co_call *call, const char **why)
+{
+    if (!onednn_takes(call, why))
+        return false;
+    *why = "this CPU multiplies floats faster";
+    return call->in[0]->dtype == CO_F32 || onednn_has(CO_ISA_AMX) || co_isa_multiplies_bf16();
+}
+
 static void backend_describe(char *out, size_t size)
 {
     const dnnl_version_t *v = dnnl_version();

@@ -17,7 +17,7 @@ typedef struct linear {
 
 static bool linear_supports(const co_call *call, const char **why)
 {
-    if (!onednn_takes(call, why))
+    if (!onednn_multiplies(call, why))
         return false;
     *why = "it takes rows, and no sequences of rows";
     return call->in[0]->shape.ndim == 2;

@@ -95,6 +95,9 @@ const_dnnl_memory_desc_t onednn_any_of(onednn_self *self, const co_tensor *tenso
 /* Whether a BF16 kernel may run the call: the CPU has instructions for it, and its parameters are
    not rounded. Always, for fp32. */
 bool onednn_takes(const co_call *call, const char **why);
+/* The same for kernels that multiply: where products of BF16 are slower than those of floats, the
+   kernel runs in fp32. */
+bool onednn_multiplies(const co_call *call, const char **why);
 bool onednn_same(const_dnnl_memory_desc_t a, const_dnnl_memory_desc_t b);
 /* A tensor of the call in its layout; `tensor` outlives the plan. */
 onednn_operand onednn_tensor(onednn_self *self, const co_tensor *tensor);

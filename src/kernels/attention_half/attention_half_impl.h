@@ -92,7 +92,7 @@ static size_t attention_half_room_bytes(const attention_shape *shape)
 
 /* --- packing --- */
 
-typedef void (*attention_half_pack)(uint16_t *to, const gemm_half_from *from);
+typedef void (*attention_half_pack)(void *to, const gemm_half_from *from);
 
 /* Panels whose lines are positions, of which there are `lines`. */
 static void attention_half_pack_rows(uint16_t *to, const uint16_t *from, int64_t step,

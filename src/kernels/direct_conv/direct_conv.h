@@ -22,7 +22,8 @@
 
 /*
  * Products are made of words: floats, or two neighbours of BF16, whose products are added up in
- * fp32. A pixel of a block is `words` of them.
+ * fp32. A pixel of a block is `words` of them. Loops whose tensors are of BF16 and whose words are
+ * floats read copies of images, which `spread` makes, and `pack` rounds weights for them.
  */
 
 /* What a result is summed from, relative to its first pixel: an offset in words for each step. */
@@ -90,15 +91,15 @@ typedef struct direct_conv_loops {
     void (*add_up)(float *sum, const void *dy, int64_t pixels);
     /* Of one channel: to floats. */
     void (*spread)(float *to, const void *from, const direct_conv_spread *how);
-    /* With BF16, else NULL: `n` words from twice as many floats in rows of `row`, of which
+    /* With pairs, else NULL: `n` words from twice as many floats in rows of `row`, of which
        neighbours become pairs; `to` may be `from`. */
     void (*halve)(float *to, const float *from, int64_t n, int64_t row);
-    /* With BF16 and few channels, else NULL: a copy of two planes of single numbers as words, of
+    /* With pairs and few channels, else NULL: a copy of two planes of single numbers as words, of
        two channels or two samples. `second` may be NULL, for 0; `columns`, and those before the
        image, are whole vectors. */
     void (*join)(float *to, const void *first, const void *second, const direct_conv_spread *how);
-    /* With BF16, else NULL: a copy of a plane of a block, (rows, pairs of columns, lanes), in which
-       neighbouring pixels are pairs; after an odd number of columns comes a 0. */
+    /* With pairs, else NULL: a copy of a plane of a block, (rows, pairs of columns, lanes), in
+       which neighbouring pixels are pairs; after an odd number of columns comes a 0. */
     void (*pair)(float *to, const void *from, const direct_conv_spread *how);
     /* If not NULL, `correlate` reads DIRECT_CONV_AFTER pairs at once: x has as many zero pairs
        after each plane, and dy is such a copy, (pairs / DIRECT_CONV_AFTER, lanes,
@@ -118,7 +119,8 @@ typedef struct direct_conv_loops {
 extern const direct_conv_loops direct_conv_loops_basic;
 KERNELS_DECLARE(direct_conv_loops, direct_conv_loops);
 #ifdef CO_KERNELS_X86
-extern const direct_conv_loops direct_conv_loops_bf16, direct_conv_loops_amx;
+extern const direct_conv_loops direct_conv_loops_bf16, direct_conv_loops_widened,
+    direct_conv_loops_amx;
 #endif
 
 /* The widest that this process may use for floats. */

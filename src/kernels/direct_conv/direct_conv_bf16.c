@@ -13,11 +13,13 @@
 #define DIRECT_CONV_HALVE  direct_conv_halve
 #define DIRECT_CONV_JOIN   direct_conv_join
 #define DIRECT_CONV_PAIR   direct_conv_pair
+#define DIRECT_CONV_PACK   direct_conv_pack
 
 #include "kernels/direct_conv/direct_conv_images.h"
 /* after it */
 #include "kernels/direct_conv/direct_conv_half.h"
 #include "kernels/direct_conv/direct_conv_unpack.h"
+#include "kernels/direct_conv/direct_conv_widen.h"
 
 /* The first n, at most LANES. */
 SIMD_INLINE half16 direct_conv_take_some(const uint16_t *from, int64_t n)
@@ -47,34 +49,12 @@ static void direct_conv_join(float *to, const void *first, const void *second,
     }
 }
 
-/* A row of one channel to floats. */
-static void direct_conv_widen_row(float *to, const uint16_t *from, int64_t n, int64_t step)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const uint32_t bits = (uint32_t)from[i * step] << 16;
-
-        memcpy(to + i, &bits, sizeof(bits));
-    }
-}
-
 static void direct_conv_spread_half(float *to, const void *from, const direct_conv_spread *how)
 {
-    const direct_conv_range rows = direct_conv_inside(how->top, how->step[0], how->h, how->rows);
-    const direct_conv_range columns =
-        direct_conv_inside(how->left, how->step[1], how->w, how->columns);
-    const uint16_t *x = from;
-
-    if (how->blocks) {
+    if (how->blocks)
         direct_conv_spread_plane(to, from, how);
-        return;
-    }
-    if (!how->again)
-        memset(to, 0, (size_t)(how->rows * how->columns) * sizeof(*to));
-    for (int64_t r = rows.begin; r < rows.end; r++)
-        direct_conv_widen_row(to + r * how->columns + columns.begin,
-                              x + (how->top + r * how->step[0]) * how->w + how->left +
-                                  columns.begin * how->step[1],
-                              columns.end - columns.begin, how->step[1]);
+    else
+        direct_conv_widen_plane(to, from, how, 1);
 }
 
 #include "kernels/direct_conv/direct_conv_impl.h"

@@ -56,7 +56,8 @@ SIMD_INLINE void direct_conv_spread_rows(float *to, const float *from,
 }
 
 /* The pixels of a block that steps lead to. */
-static void direct_conv_spread_pixels(float *to, const float *from, const direct_conv_spread *how)
+static inline void direct_conv_spread_pixels(float *to, const float *from,
+                                             const direct_conv_spread *how)
 {
     const int64_t *step = how->step, words = DIRECT_CONV_WORDS;
     const direct_conv_range rows = direct_conv_inside(how->top, step[0], how->h, how->rows);
@@ -74,7 +75,8 @@ static void direct_conv_spread_pixels(float *to, const float *from, const direct
     }
 }
 
-static void direct_conv_spread_plane(float *to, const void *from, const direct_conv_spread *how)
+static inline void direct_conv_spread_plane(float *to, const void *from,
+                                            const direct_conv_spread *how)
 {
     if (how->step[0] > 1 || how->step[1] > 1)
         direct_conv_spread_pixels(to, from, how);

@@ -7,7 +7,7 @@
  *   DIRECT_CONV_DEPTH    channels of a gradient, times two vectors; a divisor of LANES
  *
  * For tensors of BF16 that file defines CELL_HALF, too, and what differs: see
- * direct_conv_bf16.c. Independent of calls, tensors and plans.
+ * direct_conv_bf16.c and direct_conv_widened.c. Independent of calls, tensors and plans.
  */
 #include "kernels/cell.h"
 
@@ -17,21 +17,11 @@
 #define DIRECT_CONV_HALVE  NULL
 #define DIRECT_CONV_PAIR   NULL
 #define DIRECT_CONV_JOIN   NULL
+#define DIRECT_CONV_PACK   direct_conv_pack
 #include "kernels/direct_conv/direct_conv_images.h"
+/* after it */
+#include "kernels/direct_conv/direct_conv_floats.h"
 #include "kernels/direct_conv/direct_conv_unpack.h"
-
-static void direct_conv_turn(float *to, const float *from)
-{
-    vec v[LANES];
-
-    SIMD_UNROLL(16)
-    for (int l = 0; l < LANES; l++)
-        v[l] = simd_load(from + l * LANES);
-    simd_transpose(v);
-    SIMD_UNROLL(16)
-    for (int l = 0; l < LANES; l++)
-        simd_store(to + l * LANES, v[l]);
-}
 #endif
 
 #define DIRECT_CONV_PAIRS (DIRECT_CONV_PIXELS / 2) /* most pixels of a tile of two rows */
@@ -326,7 +316,7 @@ const direct_conv_loops DIRECT_CONV_TABLE = {
     .halve = DIRECT_CONV_HALVE,
     .join = DIRECT_CONV_JOIN,
     .pair = DIRECT_CONV_PAIR,
-    .pack = direct_conv_pack,
+    .pack = DIRECT_CONV_PACK,
     .turn = direct_conv_turn,
     .unpack = direct_conv_unpack,
 };

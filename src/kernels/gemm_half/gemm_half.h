@@ -1,16 +1,20 @@
 /*
- * gemm_half.h - products of matrices of BF16, added up in floats, by tiles (kernels/tiles.h) or by
- * products of pairs: the loops of linear layers and attention.
+ * gemm_half.h - products of matrices of BF16, added up in floats, by tiles (kernels/tiles.h), by
+ * products of pairs or by those of floats: the loops of linear layers and attention.
  *
  * Both factors are packed in panels of 32 lines, a line being a row of a or a column of b. Of a
  * panel, 32 elements of each line follow each other, then the next 32: a step. Of a they are
  * (32 lines, 32), of b (2, 16 pairs of elements, 16 lines, 2). Lines and elements that there are
  * not are zeros.
+ *
+ * Loops that multiply floats have panels of floats, which are numbers of BF16: of a (32 lines, 32),
+ * of b (2, 32 elements, 16 lines).
  */
 #ifndef CO_KERNELS_GEMM_HALF_H
 #define CO_KERNELS_GEMM_HALF_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define GEMM_HALF_PANEL 32                                 /* lines */
@@ -26,7 +30,7 @@ typedef struct gemm_half_from {
 
 /* A panel of a times all panels of b: of each sum the elements of `steps` steps. */
 typedef struct gemm_half_job {
-    const uint16_t *a, *b;
+    const void *a, *b;
     int64_t b_panel; /* numbers from a panel of b to the next */
     int64_t steps;
     int64_t rows, columns; /* of the result: at most a panel; all panels of b */
@@ -42,20 +46,21 @@ typedef struct gemm_half_job {
 
 typedef struct gemm_half_loops {
     const char *name;
+    size_t cell; /* size of a number of a panel */
     /* A panel of a from rows of BF16, and from columns, which are added up to sum (32), if that is
        not NULL. */
-    void (*rows)(uint16_t *to, const gemm_half_from *from);
-    void (*columns)(uint16_t *to, const gemm_half_from *from, float *sum);
+    void (*rows)(void *to, const gemm_half_from *from);
+    void (*columns)(void *to, const gemm_half_from *from, float *sum);
     /* A panel of b from rows and from columns, of floats and of BF16. */
-    void (*float_rows)(uint16_t *to, const gemm_half_from *from);
-    void (*float_columns)(uint16_t *to, const gemm_half_from *from);
-    void (*half_rows)(uint16_t *to, const gemm_half_from *from);
-    void (*half_columns)(uint16_t *to, const gemm_half_from *from);
+    void (*float_rows)(void *to, const gemm_half_from *from);
+    void (*float_columns)(void *to, const gemm_half_from *from);
+    void (*half_rows)(void *to, const gemm_half_from *from);
+    void (*half_columns)(void *to, const gemm_half_from *from);
     void (*multiply)(const gemm_half_job *job);
 } gemm_half_loops;
 
 #ifdef CO_KERNELS_X86
-extern const gemm_half_loops gemm_half_loops_amx, gemm_half_loops_bf16;
+extern const gemm_half_loops gemm_half_loops_amx, gemm_half_loops_bf16, gemm_half_loops_widened;
 #endif
 
 #endif

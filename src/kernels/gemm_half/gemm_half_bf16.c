@@ -50,7 +50,7 @@ SIMD_INLINE void gemm_half_sum_up(float *to, const float *from, const float *bia
 static void gemm_half_multiply(const gemm_half_job *job)
 {
     _Alignas(64) float done[GEMM_HALF_CELLS];
-    const uint16_t *b = job->b;
+    const uint16_t *a = job->a, *b = job->b;
 
     for (int64_t i = 0; i * GEMM_HALF_PANEL < job->columns; i++, b += job->b_panel) {
         float *sums = job->sums ? job->sums + i * GEMM_HALF_CELLS : NULL;
@@ -60,7 +60,7 @@ static void gemm_half_multiply(const gemm_half_job *job)
         for (int64_t r = 0; r < job->rows; r += GEMM_HALF_ROWS)
             gemm_half_sum_up(to + r * GEMM_HALF_PANEL, from ? from + r * GEMM_HALF_PANEL : NULL,
                              job->bias ? job->bias + i * GEMM_HALF_PANEL : NULL,
-                             job->a + r * GEMM_HALF_STEP, b, job->steps);
+                             a + r * GEMM_HALF_STEP, b, job->steps);
         if (job->last)
             gemm_half_put(job, done, i * GEMM_HALF_PANEL);
     }
