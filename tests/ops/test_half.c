@@ -20,14 +20,15 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cases.h"
 #include "core/isa.h"
+#include "half_loops.h"
 #include "ops/ops.h"
-#include "tiles_plain.h"
 
-/* What the table runs on: all backends, or before them the loops for tiles in plain C. */
+/* What the table runs on: all backends, or before them kernels of one form of product. */
 static const co_backend *const *half_backends = co_backends;
 
 /* Relative to the tensor's norm, per layer, in steps between two numbers next to 1: each layer adds
@@ -289,11 +290,11 @@ static void tiles_layers_agree_with_fp32(void **state)
         half_run(&tiles_cases[i], &bf16);
 }
 
-/* Of a residual block the loops for tiles run the convolutions, and batch norm reads their layout.
+/* Of a residual block the loops of the form run the convolutions, and batch norm reads their layout.
    Without this the comparison would pass for loops that are never chosen. */
-static void tiles_kernels_run_a_residual_block(void **state)
+static void kernels_of_the_form_run_a_residual_block(void **state)
 {
-    const harness_mode mode = {.backends = tiles_backends,
+    const harness_mode mode = {.backends = half_backends,
                                .training = true,
                                .precision = {.low = CO_BF16, .everything = true}};
     const size_t last = sizeof(tiles_cases) / sizeof(tiles_cases[0]) - 1;
@@ -306,7 +307,7 @@ static void tiles_kernels_run_a_residual_block(void **state)
         const char *op = h->graph->node[i].op->name, *backend = co_plan_backend(plan, i, NULL);
 
         if (strcmp(op, "conv2d") == 0 || strcmp(op, "linear") == 0)
-            assert_string_equal(backend, tiles_backends[0]->name);
+            assert_string_equal(backend, half_backends[0]->name);
         if (strcmp(op, "batchnorm") == 0 && co_isa_has(CO_ISA_AVX512_BF16))
             assert_string_equal(backend, co_backend_cpu.name);
     }
@@ -342,19 +343,25 @@ static void direct_bf16_layer_comes_before_onednn(void **state)
     harness_destroy(h);
 }
 
+/* Without an argument all backends as they are; else with kernels of that form of product first. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ops_in_bf16_and_fp16_agree_with_fp32),
                                        cmocka_unit_test(tiles_layers_agree_with_fp32),
                                        cmocka_unit_test(direct_bf16_layer_comes_before_onednn),
                                        cmocka_unit_test(winograd_bf16_layer_agrees_with_direct)};
-    const struct CMUnitTest tiles[] = {cmocka_unit_test(tiles_kernels_run_a_residual_block),
+    const struct CMUnitTest forms[] = {cmocka_unit_test(kernels_of_the_form_run_a_residual_block),
                                        cmocka_unit_test(tiles_layers_agree_with_fp32),
                                        cmocka_unit_test(ops_in_bf16_and_fp16_agree_with_fp32)};
+    const half_loops *form;
 
-    (void)argv;
     if (argc == 1)
         return cmocka_run_group_tests(tests, NULL, NULL);
-    half_backends = tiles_backends;
-    return cmocka_run_group_tests(tiles, NULL, NULL);
+    form = half_loops_find(argv[1]);
+    if (!form) {
+        printf("skipped: this CPU has no AVX-512 with bf16\n");
+        return 77;
+    }
+    half_backends = form->backends;
+    return cmocka_run_group_tests(forms, NULL, NULL);
 }

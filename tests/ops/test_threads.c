@@ -14,7 +14,7 @@
 
 #include "cases.h"
 #include "core/isa.h"
-#include "tiles_plain.h"
+#include "half_loops.h"
 
 #define MOST_THREADS 4
 
@@ -157,15 +157,18 @@ static void direct_convolution_of_any_threads_same_bits(void **state)
     }
 }
 
-static void tiles_of_any_threads_same_bits(void **state)
+static void products_of_bf16_of_any_threads_same_bits(void **state)
 {
     static const char *const net =
         "conv2d {out: 96, kernel: 1}; batchnorm; relu; conv2d {out: 64, kernel: 3, stride: 2};"
         "flatten; linear {out: 48}";
+    static const char *const forms[] = {"tiles", "pairs", "floats"};
     const ops_case c = {net, 9, {3, {32, 9, 9}}, net, true};
 
     (void)state;
-    check_on(&c, tiles_backends, CO_BF16);
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+        if (half_loops_find(forms[i]))
+            check_on(&c, half_loops_find(forms[i])->backends, CO_BF16);
 }
 
 static void convolutions_before_pooling_of_any_threads_same_bits(void **state)
@@ -221,7 +224,7 @@ int main(void)
         cmocka_unit_test(linear_layer_of_any_threads_same_bits),
         cmocka_unit_test(losses_of_any_threads_same_bits),
         cmocka_unit_test(direct_convolution_of_any_threads_same_bits),
-        cmocka_unit_test(tiles_of_any_threads_same_bits),
+        cmocka_unit_test(products_of_bf16_of_any_threads_same_bits),
         cmocka_unit_test(convolutions_before_pooling_of_any_threads_same_bits),
         cmocka_unit_test(convolutions_alone_of_any_threads_same_bits),
         cmocka_unit_test(winograd_of_samples_as_lanes_of_any_threads_same_bits),
