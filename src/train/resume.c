@@ -209,7 +209,8 @@ co_status co_resume_prepare(const char *run_dir, const co_job *job, const co_sta
     CO_TRY(resume_unfinish(run_dir));
     CO_TRY(co_sink_jsonl_cut(run_dir, state ? state->point.step : 0,
                              state ? state->point.epoch_step : 0));
-    return co_rundir_write_config(run_dir, &job->spec);
+    return state ? co_rundir_write_config(run_dir, &job->spec)
+                 : co_rundir_begin(run_dir, &job->spec, job->train);
 }
 
 co_status co_resume_enter(int *lock, co_job *job)

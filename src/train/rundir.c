@@ -241,18 +241,23 @@ void co_rundir_unlock(int lock)
         close(lock);
 }
 
-co_status co_rundir_create(int *lock, char *path, size_t size, const co_spec *spec,
-                           const co_dataset *data)
+co_status co_rundir_begin(const char *path, const co_spec *spec, const co_dataset *data)
 {
     char tokenizer[RUNDIR_MAX_PATH];
 
-    CO_TRY(co_rundir_check(path, size, spec));
-    CO_TRY(co_rundir_lock(lock, path));
-    CO_TRY(co_rundir_check(path, size, spec)); /* again, now that the lock is held */
     CO_TRY(co_fs_join(tokenizer, sizeof(tokenizer), path, CO_RUNDIR_TOKENIZER));
     CO_TRY(co_dataset_save_tokenizer(data, tokenizer));
     CO_TRY(co_run_data_write(path, data));
     return co_rundir_write_config(path, spec);
+}
+
+co_status co_rundir_create(int *lock, char *path, size_t size, const co_spec *spec,
+                           const co_dataset *data)
+{
+    CO_TRY(co_rundir_check(path, size, spec));
+    CO_TRY(co_rundir_lock(lock, path));
+    CO_TRY(co_rundir_check(path, size, spec)); /* again, now that the lock is held */
+    return co_rundir_begin(path, spec, data);
 }
 
 co_status co_rundir_save_weights(char sha256[65], const char *path, const co_model *model)

@@ -15,10 +15,12 @@ co_status co_rundir_check_named(const char *path, bool resume);
 co_status co_rundir_check(char *path, size_t size, const co_spec *spec);
 #define CO_RUNDIR_TOKENIZER "tokenizer" /* folder of what makes text tokens and back */
 
-/* Create the folder of a new run: check and lock it, write the data's tokenizer and config.yaml. */
+/* Create the folder of a new run: check and lock it, and co_rundir_begin. */
 co_status co_rundir_create(int *lock, char *path, size_t size, const co_spec *spec,
                            const co_dataset *data);
 
+/* Write what a run has before its first step: what is known of its data, and config.yaml. */
+co_status co_rundir_begin(const char *path, const co_spec *spec, const co_dataset *data);
 /* Write the resolved config.yaml. */
 co_status co_rundir_write_config(const char *path, const co_spec *spec);
 

@@ -73,6 +73,23 @@ static void resume_without_config_and_run_dir_is_refused(void **state)
                          "nowhere: holds no config.yaml");
 }
 
+/* There is no checkpoint yet: what `cohort predict` and `generate` need is written all the same. */
+static void resume_without_checkpoint_records_data(void **state)
+{
+    (void)state;
+    program_assert_success(program_line("train good.yaml --quiet --run-dir images --resume"));
+    assert_true(program_exists("images/data.json"));
+    program_write_text("text.txt", "what is learned here is no more than a few words of text");
+    program_write_text("text.yaml",
+                       "model: {name: gpt2, layers: 1, heads: 1, width: 8, dropout: 0}\n"
+                       "data: {name: text, path: text.txt, context: 4}\n"
+                       "batch: 4\nmax_steps: 2\nevaluate: false\n");
+    program_assert_success(program_line("train text.yaml --quiet --run-dir text --resume"));
+    program_assert_success(program_line("generate text --prompt w --tokens 2"));
+    program_remove("images");
+    program_remove("text");
+}
+
 /* Within a run, and for a complete one; nothing is written. */
 static void check_end(const char *run, const char *set, const char *words)
 {
@@ -120,6 +137,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(resume_over_mpi_continues),
         cmocka_unit_test(resume_without_config_and_run_dir_is_refused),
         cmocka_unit_test(resume_with_end_before_last_step_is_refused),
+        cmocka_unit_test(resume_without_checkpoint_records_data),
     };
     int failed;
 
