@@ -105,6 +105,8 @@ co_status co_job_check_model(co_job *job)
     CO_TRY(co_model_check_data(job->model, job->train ? job->train : job->test));
     for (int i = 0; i < job->spec.stop.n; i++)
         CO_TRY(run_check_watched(&job->spec.stop.target[i].of, &form, job->spec.stop_at));
+    if (job->spec.stop.awaited.metric)
+        CO_TRY(run_check_watched(&job->spec.stop.awaited, &form, job->spec.stop_at));
     if (job->spec.stop.best.metric)
         CO_TRY(run_check_watched(&job->spec.stop.best, &form, job->spec.checkpoint));
     return co_metric_set_fit(&job->spec.metrics, &form, job->spec.metrics_value);
