@@ -27,7 +27,7 @@ static int64_t stop_reason(const co_rank_control_options *o)
         return heard == CO_E_INTERRUPTED ? STOP_INTERRUPTED : STOP_TERMINATED;
     if (co_mpi_requests_wants_stop(o->requests))
         return STOP_ASKED;
-    return limit > 0 && co_clock_seconds(o->start_ns, co_clock_ns()) >= limit ? STOP_LIMIT
+    return limit > 0 && co_clock_seconds(o->asked_ns, co_clock_ns()) >= limit ? STOP_LIMIT
                                                                               : STOP_NOT;
 }
 

@@ -25,7 +25,7 @@ typedef struct co_rank_control_options {
     struct co_signal_thread *listener; /* over MPI; NULL: none */
     co_mpi_requests *requests;         /* owned; over MPI on rank 0; NULL: none */
     int64_t max_seconds;               /* of the run, over MPI; 0: no limit */
-    uint64_t start_ns;                 /* of the run */
+    uint64_t asked_ns;                 /* they count from then */
 } co_rank_control_options;
 
 /* Over MPI: when ranks agree. The same on all ranks, except the time. */

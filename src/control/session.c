@@ -199,7 +199,7 @@ static void session_tick(void *arg)
     const double limit = (double)s->options.max_seconds;
 
     co_shown_measure(&s->rate, &s->shared->shown);
-    if (limit > 0 && !s->stopping && co_clock_seconds(s->options.start_ns, co_clock_ns()) >= limit)
+    if (limit > 0 && !s->stopping && co_clock_seconds(s->options.asked_ns, co_clock_ns()) >= limit)
         session_stop(s, "the time limit (max_seconds) is reached");
     session_post(s);
 }

@@ -22,6 +22,7 @@ typedef struct co_session_options {
     co_on_failure on_failure;
     int64_t max_restarts, max_seconds; /* 0 seconds: no limit */
     uint64_t start_ns;                 /* of the run */
+    uint64_t asked_ns;                 /* max_seconds count from then */
     bool each_step; /* replicas are in sync: ranks commit after each step; else after each epoch */
     const co_state_shape *shape;
     bool snapshot;        /* ranks take checkpoints, in memory that they share */

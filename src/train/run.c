@@ -86,6 +86,7 @@ co_status co_run_open(co_job *job, const co_train_options *options, bool train)
     job->on_step = options->on_step;
     job->on_step_arg = options->on_step_arg;
     job->start_ns = co_clock_process_start_ns();
+    job->asked_ns = co_clock_ns();
     job->cores = co_thread_cores();
     CO_TRY(co_spec_open(spec, options));
     if (!train)

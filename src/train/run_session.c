@@ -79,6 +79,7 @@ co_status co_job_open_session(co_session **out, co_job *job)
                                         .max_restarts = spec->max_restarts,
                                         .max_seconds = spec->max_seconds,
                                         .start_ns = job->start_ns,
+                                        .asked_ns = job->asked_ns,
                                         .each_step = job->in_step,
                                         .shape = &shape,
                                         .snapshot = spec->saver.unit != CO_SAVER_OFF,

@@ -53,6 +53,7 @@ typedef struct co_job {
     co_step_fn on_step;                  /* from co_train_options */
     void *on_step_arg;                   /* borrowed */
     uint64_t start_ns;                   /* process start, on co_clock_ns */
+    uint64_t asked_ns;                   /* when the run was asked for: max_seconds begins */
     co_job_result *result;               /* shared with the launcher; written by rank 0 */
     co_job_kernels *kernels;             /* shared likewise; NULL: nothing is to be measured */
     const struct co_image_files *images; /* borrowed: instead of the test split; NULL: none */

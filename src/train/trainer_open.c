@@ -159,7 +159,7 @@ static void trainer_open_watch(trainer *t)
                                                    .session = job->session,
                                                    .listener = job->listener,
                                                    .max_seconds = job->spec.max_seconds,
-                                                   .start_ns = job->start_ns};
+                                                   .asked_ns = job->asked_ns};
 }
 
 co_status trainer_open(trainer *t)

@@ -16,6 +16,7 @@
 
 #include "folder.h"
 #include "state/best.h"
+#include "waits.h"
 
 #define EPOCHS 8
 
@@ -267,6 +268,18 @@ static void stop_bad_config_is_refused(void **state)
     }
 }
 
+/* However long the program has done other things. */
+static void stop_max_seconds_counts_from_the_call(void **state)
+{
+    static const char *const set[] = {"max_seconds=2", NULL};
+    const uint64_t start = co_clock_ns();
+
+    (void)state;
+    while (co_clock_seconds(co_clock_process_start_ns(), co_clock_ns()) < 2.5)
+        assert_true(waits_more(start));
+    assert_int_equal(train(1, set).epochs, EPOCHS);
+}
+
 /* A state from a version that knew only accuracy and loss. */
 static void best_of_earlier_version_is_continued(void **state)
 {
@@ -319,6 +332,7 @@ int main(void)
         cmocka_unit_test(stop_patience_counts_evaluations),
         cmocka_unit_test(evaluate_every_skips_epochs_between),
         cmocka_unit_test(stop_bad_config_is_refused),
+        cmocka_unit_test(stop_max_seconds_counts_from_the_call),
         cmocka_unit_test(best_of_earlier_version_is_continued),
         cmocka_unit_test(best_by_another_metric_starts_anew),
     };
