@@ -40,6 +40,7 @@ static co_status measure_set(const char *set[CLI_MAX_LIST + 16], const plan_job 
     set[n++] = strategy;
     set[n++] = "epochs=1000000";
     set[n++] = "evaluate=false";
+    set[n++] = "stop_at=~"; /* which needs evaluations */
     set[n++] = "checkpoint=off";
     set[n++] = "tensorboard=false";
     set[n++] = "log_every=1";

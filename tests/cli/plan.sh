@@ -37,6 +37,10 @@ grep -q '^shortest epoch: ' out || fail "no best is named"
 grep -q 'sync compress=topk' out || fail "no other strategy was compared"
 [ -z "$(ls tmp)" ] || fail "folders are left: $(ls tmp)"
 
+# nor is it refused for what the config says of its end
+"$cohort" plan net.yaml -c c.yaml --steps 5 --strategies sync -s 'stop_at={accuracy: 0.9}' >out 2>&1 ||
+    fail "a config with stop_at is not measured"
+
 # an earlier run, and the same numbers twice
 "$cohort" train net.yaml --quiet --run-dir run --profile -s log_every=1
 "$cohort" plan net.yaml -c c.yaml --profile-from run --json -n 1,8 --strategies 'sync, {name: local, period: 4}' \
