@@ -156,9 +156,10 @@ static co_status plan_default_dir(compare_plan *plan)
     return plan->dir ? CO_OK : CO_E_NOMEM;
 }
 
-/* The resolved config of cell `i`, its seed and its metrics. The caller frees *out with free. */
+/* The resolved config of cell `i`, its seed and its metrics, with the kernels that a run by it has
+   measured; `ran` NULL: none has. The caller frees *out with free. */
 static co_status plan_resolve(char **out, int64_t *seed, co_metric_set *metrics,
-                              const compare_plan *plan, size_t i)
+                              const compare_plan *plan, size_t i, const char *ran)
 {
     const char *set[CLI_MAX_LIST + 3] = {NULL};
     const co_train_options options = {
@@ -166,7 +167,8 @@ static co_status plan_resolve(char **out, int64_t *seed, co_metric_set *metrics,
     size_t size = 0;
     co_spec spec;
     FILE *stream;
-    co_status st;
+    co_status st = CO_OK;
+    bool taken;
 
     *out = NULL;
     memcpy(set, plan->set->text, (size_t)plan->set->n * sizeof(*set));
@@ -175,9 +177,12 @@ static co_status plan_resolve(char **out, int64_t *seed, co_metric_set *metrics,
     CO_TRY(co_spec_load(&spec, &options));
     *seed = spec.seed;
     *metrics = spec.metrics;
+    if (ran)
+        st = co_spec_take_kernels(&taken, &spec, ran);
     stream = open_memstream(out, &size);
-    st = stream ? co_keys_write(stream, &spec, co_spec_keys, 0) : CO_E_NOMEM;
-    if (!stream || (fclose(stream) != 0 && st == CO_OK))
+    if (stream && st == CO_OK)
+        st = co_keys_write(stream, &spec, co_spec_keys, 0);
+    if ((!stream || fclose(stream) != 0) && st == CO_OK)
         st = co_fail(CO_E_NOMEM, "out of memory");
     co_spec_unload(&spec);
     return st;
@@ -211,7 +216,7 @@ static co_status plan_build(compare_plan *plan, const compare_options *options)
         CO_TRY(plan_default_dir(plan));
     CO_TRY(plan_fill(plan, strategies, list->n, &ranks, &seeds));
     /* Report a config that cannot be read here, not once per cell. */
-    st = plan_resolve(&text, &seed, &plan->metrics, plan, 0);
+    st = plan_resolve(&text, &seed, &plan->metrics, plan, 0, NULL);
     free(text);
     CO_TRY(st);
     plan->report.metrics = &plan->metrics;
@@ -267,7 +272,7 @@ static co_status plan_check_config(const compare_plan *plan, size_t i)
     co_status st = path ? co_fs_read_as(&found, &size, path, &rule) : CO_E_NOMEM;
 
     if (st == CO_OK)
-        st = plan_resolve(&wanted, &seed, &metrics, plan, i);
+        st = plan_resolve(&wanted, &seed, &metrics, plan, i, (const char *)found);
     if (st == CO_OK && (size != strlen(wanted) || memcmp(found, wanted, size) != 0))
         st = co_fail(CO_E_USAGE,
                      "%s is finished, but with another config than now; remove it, or give another "

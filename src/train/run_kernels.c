@@ -60,24 +60,30 @@ static co_status kernels_use(const co_job *job)
     return co_job_check_kernels(job, 0);
 }
 
-co_status co_job_take_kernels(co_job *job, const char *config)
+co_status co_spec_take_kernels(bool *taken, co_spec *spec, const char *config)
 {
     const co_train_options options = {.config_text = config};
     const char *text = NULL;
     co_spec then;
-    co_status st;
+    co_status st = CO_OK;
 
-    if (!co_kernels_are_open(&job->spec.kernels))
+    *taken = false;
+    if (!co_kernels_are_open(&spec->kernels))
         return CO_OK;
     CO_TRY(co_spec_load(&then, &options));
     if (then.kernels.layers)
         st = co_spec_text(&text, &then, then.kernels_value);
-    else
-        st = CO_OK;
     if (st == CO_OK && text)
-        st = co_spec_set_kernels(&job->spec, text);
+        st = co_spec_set_kernels(spec, text);
+    *taken = st == CO_OK && text;
     co_spec_unload(&then);
-    if (st != CO_OK || !text)
-        return st;
-    return kernels_use(job);
+    return st;
+}
+
+co_status co_job_take_kernels(co_job *job, const char *config)
+{
+    bool taken;
+
+    CO_TRY(co_spec_take_kernels(&taken, &job->spec, config));
+    return taken ? kernels_use(job) : CO_OK;
 }

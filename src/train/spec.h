@@ -107,6 +107,8 @@ const char *co_spec_plugin_name(const co_value *value, const char *otherwise);
 co_status co_spec_write_text(char **out, const co_spec *spec);
 /* Set `kernels` to a value in flow YAML. */
 co_status co_spec_set_kernels(co_spec *spec, const char *text);
+/* Take those that a resolved config has measured, if `spec` wants them to be measured. */
+co_status co_spec_take_kernels(bool *taken, co_spec *spec, const char *config);
 /* Value as flow YAML in the config's arena, for functions that take text; NULL for NULL. */
 co_status co_spec_text(const char **out, const co_spec *spec, const co_value *value);
 

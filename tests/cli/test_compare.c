@@ -319,6 +319,20 @@ static void compare_resume_with_other_config_is_refused(void **state)
     assert_true(program_exists("mine/sync-1/thesis.txt"));
 }
 
+/* Their names are in the config of a cell that has run, and not in the one that is given. */
+static void compare_resume_knows_measured_kernels(void **state)
+{
+    const char *line = "compare good.yaml --strategies sync -n 1 --out kernels --resume "
+                       "-s 'kernels={choice: measured, seconds: 5}' -s epochs=1";
+    const program_result *r;
+
+    (void)state;
+    program_assert_success(program_line(line));
+    r = program_line(line);
+    program_assert_success(r);
+    assert_non_null(strstr(r->out, " (from before)\n"));
+}
+
 static void assert_ends(int signal, int exit_code)
 {
     static const char *const args[] = {"compare", "long.yaml", "--strategies", "sync", "-n",
@@ -417,6 +431,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(compare_resume_keeps_finished_cells),
         cmocka_unit_test(compare_cells_apart_come_together),
         cmocka_unit_test(compare_resume_with_other_config_is_refused),
+        cmocka_unit_test(compare_resume_knows_measured_kernels),
         cmocka_unit_test(compare_without_gnuplot_writes_tables),
         cmocka_unit_test(compare_special_names_are_escaped),
         cmocka_unit_test(compare_failed_cell_does_not_stop_others),
