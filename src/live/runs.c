@@ -98,18 +98,21 @@ static co_live_run *runs_take(co_live_runs *runs, const char *dir)
 }
 
 /* Watch the runs of the list instead. One that cannot be read is left out until it can. */
-static co_status runs_replace(co_live_runs *runs, const co_run_list *list, bool strict)
+static co_status runs_replace(co_live_runs *runs, bool *changed, const co_run_list *list,
+                              bool strict)
 {
-    co_live_run *run[CO_LIVE_RUNS];
+    co_live_run *run[CO_LIVE_RUNS], *before[CO_LIVE_RUNS];
     co_status st = CO_OK;
     size_t n = 0;
 
+    memcpy(before, runs->run, sizeof(before));
     for (size_t i = 0; i < list->n && (st == CO_OK || !strict); i++) {
         run[n] = runs_take(runs, list->run[i].dir);
         if (!run[n])
             st = runs_make(&run[n], list->run[i].dir);
         n += run[n] != NULL;
     }
+    *changed = n != runs->n || memcmp(run, before, n * sizeof(*run)) != 0;
     for (size_t i = 0; i < runs->n; i++)
         runs_drop(runs->run[i]);
     memcpy(runs->run, run, n * sizeof(*run));
@@ -122,9 +125,9 @@ static co_status runs_scan(co_live_runs *runs, bool *changed, bool strict)
     co_run_list list = {.n = 0};
     co_status st = runs_find(&list, runs);
 
-    *changed = st == CO_OK && !runs_are_same(runs, &list);
-    if (*changed)
-        st = runs_replace(runs, &list, strict);
+    *changed = false;
+    if (st == CO_OK && !runs_are_same(runs, &list))
+        st = runs_replace(runs, changed, &list, strict);
     co_run_list_free(&list);
     runs->scan_ns = co_clock_ns() + RUNS_SCAN_NS;
     return st;

@@ -262,6 +262,35 @@ static void runs_coming_later_are_shown(void **state)
     co_live_runs_close(&runs);
 }
 
+/* A page does not ask for everything each time that one is found. */
+static void runs_unreadable_one_is_no_change(void **state)
+{
+    char dir[64];
+    const char *const folders[] = {keep(dir, "many")};
+    co_live_runs runs;
+    json_t *message;
+    bool all;
+
+    (void)state;
+    mkdir(folder_path("many"), 0700);
+    run_make("many/good");
+    assert_int_equal(co_live_runs_open(&runs, folders, 1), CO_OK);
+    run_make("many/bad");
+    run_write("many/bad/metrics.jsonl", "a", "this is no event\n");
+    runs.scan_ns = 0;
+    assert_int_equal(co_live_runs_update(&runs, &message, &all), CO_OK);
+    json_decref(message);
+    assert_false(all);
+    assert_int_equal(runs.n, 1);
+    run_make("many/bad");
+    runs.scan_ns = 0;
+    assert_int_equal(co_live_runs_update(&runs, &message, &all), CO_OK);
+    json_decref(message);
+    assert_true(all);
+    assert_int_equal(runs.n, 2);
+    co_live_runs_close(&runs);
+}
+
 static void runs_end_is_shown_as_state(void **state)
 {
     char dir[64];
@@ -299,6 +328,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(source_long_run_keeps_extremes, runs_setup, folder_remove),
         cmocka_unit_test_setup_teardown(runs_damaged_line_is_shown, runs_setup, folder_remove),
         cmocka_unit_test_setup_teardown(runs_coming_later_are_shown, runs_setup, folder_remove),
+        cmocka_unit_test_setup_teardown(runs_unreadable_one_is_no_change, runs_setup,
+                                        folder_remove),
         cmocka_unit_test_setup_teardown(runs_end_is_shown_as_state, runs_setup, folder_remove),
     };
 
