@@ -10,11 +10,10 @@
 
 #include "core/text.h"
 
-#define STATUS_MESSAGE_SIZE 2000
-#define STATUS_STR_(x)      #x
-#define STATUS_STR(x)       STATUS_STR_(x)
+#define STATUS_STR_(x) #x
+#define STATUS_STR(x)  STATUS_STR_(x)
 
-static _Thread_local char status_message[STATUS_MESSAGE_SIZE];
+static _Thread_local char status_message[CO_STATUS_MESSAGE];
 static _Thread_local co_status status_last;
 static _Thread_local uint64_t status_count;
 
@@ -30,7 +29,7 @@ co_status co_error_status(void)
 
 co_status(co_fail)(co_status status, const char *fmt, ...)
 {
-    char message[STATUS_MESSAGE_SIZE]; /* an argument may be the old message */
+    char message[CO_STATUS_MESSAGE]; /* an argument may be the old message */
     va_list args;
 
     va_start(args, fmt);

@@ -6,6 +6,8 @@
 
 #include <cohort/status.h>
 
+#define CO_STATUS_MESSAGE 2000 /* bytes of co_error_message, at most */
+
 /* How often this thread has called co_fail. */
 uint64_t co_fail_count(void);
 

@@ -4,11 +4,10 @@
 #include "comm/watch.h"
 #include "core/clock.h"
 #include "core/process.h"
+#include "core/status.h"
 #include "data/data.h"
 #include "step/distributed.h"
 #include "train/trainer_internal.h"
-
-#define TIMES_MAX_REASON 512
 
 _Static_assert(sizeof(co_rank_times) % sizeof(double) == 0, "doubles alone");
 
@@ -46,7 +45,7 @@ void trainer_note_failure(trainer *t, co_status st)
 {
     const co_event event = {
         .epoch = t->epoch, .step = t->step, .wall_seconds = trainer_wall_seconds(t)};
-    char reason[TIMES_MAX_REASON];
+    char reason[CO_STATUS_MESSAGE];
 
     if (st == CO_OK || st == CO_E_INTERRUPTED || st == CO_E_TERMINATED)
         return;

@@ -288,6 +288,28 @@ static void train_value_that_is_no_number_is_named(void **state)
         }
 }
 
+/* To its end, which says what to do. */
+static void train_long_error_of_rank_is_whole(void **state)
+{
+    char path[1024] = "", set[1100], *said;
+    const program_result *r;
+
+    (void)state;
+    write_arrays(2, 1);
+    for (int i = 0; i < 60; i++)
+        strcat(path, "./././././");
+    strcat(path, "arrays.safetensors");
+    snprintf(set, sizeof(set), "data.path=%s", path);
+    program_write_text("arrays.yaml", "model: mlp\nloss: mse_loss\nbatch: 2\n"
+                                      "data: {name: arrays, path: arrays.safetensors}\n");
+    r = bad_train("arrays.yaml", set, "1");
+    program_assert_error(r, 3, "correct it, or leave the sample out");
+    said = program_read("out/metrics.jsonl");
+    assert_non_null(strstr(said, "correct it, or leave the sample out"));
+    free(said);
+    program_remove("out");
+}
+
 static void train_arrays_of_other_shape_are_not_to_be_resized(void **state)
 {
     const program_result *r;
@@ -421,6 +443,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(train_sound_idx_file_is_read),
         cmocka_unit_test(data_info_value_that_is_no_number_is_shown),
         cmocka_unit_test(train_value_that_is_no_number_is_named),
+        cmocka_unit_test(train_long_error_of_rank_is_whole),
         cmocka_unit_test(train_arrays_of_other_shape_are_not_to_be_resized),
         cmocka_unit_test(train_data_path_of_no_folder_is_refused),
         cmocka_unit_test(train_used_run_directory_is_refused),
