@@ -192,9 +192,10 @@ static co_status report_worst(json_t *evaluation, size_t most, const co_logits *
 static co_status report_tensors(json_t *run, const char *weights)
 {
     co_safetensors *file = NULL;
-    json_t *list = json_array();
+    json_t *list;
 
     CO_TRY(co_safetensors_open(&file, weights));
+    list = json_array();
     for (size_t i = 0; i < co_safetensors_count(file); i++) {
         const co_named_tensor *t = co_safetensors_tensor(file, i);
 

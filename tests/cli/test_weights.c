@@ -298,6 +298,22 @@ static void import_of_pytorch_file_names_remedy(void **state)
     program_assert_error(program_line("import old.pt x.safetensors -c good.yaml"), 3, "torch.save");
 }
 
+/* The page is written all the same, and nothing is lost on the way: `make asan` sees that. */
+static void report_of_damaged_weights_says_so(void **state)
+{
+    char *page;
+
+    (void)state;
+    program_assert_success(program_line("train good.yaml --run-dir damaged --quiet"));
+    program_write_text("damaged/final.safetensors", "no weights");
+    program_assert_success(program_line("report damaged -o damaged.html"));
+    page = program_read("damaged.html");
+    assert_non_null(strstr(page, "\"missing\""));
+    assert_non_null(strstr(page, "damaged/final.safetensors"));
+    free(page);
+    program_remove("damaged");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +327,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(export_without_data_set_succeeds),
         cmocka_unit_test(import_and_export_bad_arguments_are_refused),
         cmocka_unit_test(import_of_pytorch_file_names_remedy),
+        cmocka_unit_test(report_of_damaged_weights_says_so),
     };
     int failed;
 
