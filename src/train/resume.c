@@ -166,8 +166,9 @@ static co_status resume_search(co_state **state, size_t *tried, const char *dir,
             st = resume_load(state, &manifest, folder, job);
             co_manifest_free(&manifest);
         } else if (st == CO_E_DATA && !co_manifest_is_newer(folder)) {
-            co_log(CO_LOG_WARN, "%s%s", co_error_message(),
-                   i + 1 < *tried ? "; the checkpoint before it is taken" : "");
+            if (co_launch_is_root())
+                co_log(CO_LOG_WARN, "%s%s", co_error_message(),
+                       i + 1 < *tried ? "; the checkpoint before it is taken" : "");
             st = CO_OK;
         }
     }

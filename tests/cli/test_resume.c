@@ -60,6 +60,12 @@ static void resume_over_mpi_continues(void **state)
     said = strstr(r->err, "the config has changed");
     assert_non_null(said);
     assert_null(strstr(said + 1, "the config has changed"));
+    program_write_text("mpi/checkpoints/step-16/weights.safetensors", "no weights");
+    r = program_run(args, &options);
+    program_assert_success(r);
+    said = strstr(r->err, "the checkpoint before it is taken");
+    assert_non_null(said);
+    assert_null(strstr(said + 1, "the checkpoint before it is taken"));
     program_remove("mpi");
 }
 
