@@ -199,10 +199,10 @@ static co_status plan_build(compare_plan *plan, const compare_options *options)
     int64_t seed = 0;
     co_status st;
 
-    CO_TRY(cli_read_list(&list, plan->config, "strategies", options->strategies));
-    CO_TRY(cli_read_numbers(&ranks, plan->config, &ranks_key, options->ranks));
+    CO_TRY(cli_read_list(&list, plan->config, "--strategies", options->strategies));
+    CO_TRY(cli_read_numbers(&ranks, plan->config, &ranks_key, "--ranks", options->ranks));
     if (options->seeds)
-        CO_TRY(cli_read_numbers(&seeds, plan->config, &seeds_key, options->seeds));
+        CO_TRY(cli_read_numbers(&seeds, plan->config, &seeds_key, "--seeds", options->seeds));
     if (seeds.n > CO_REPORT_MAX_SEEDS)
         return co_fail(CO_E_USAGE, "--seeds takes up to %d seeds, not %zu", CO_REPORT_MAX_SEEDS,
                        seeds.n);

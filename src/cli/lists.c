@@ -53,31 +53,28 @@ co_status cli_read_list(const co_value **out, co_config *config, const char *opt
         return CO_E_NOMEM;
     CO_TRY(co_config_add_text(out, config, list));
     if ((*out)->kind != CO_VALUE_LIST || (*out)->n == 0)
-        return co_fail(
-            CO_E_USAGE, "--%s takes a list such as %s, not '%s'", option,
-            strcmp(option, "strategies") != 0 ? "1,2,4" : "'sync,{name: local, period: 16}'", text);
+        return co_fail(CO_E_USAGE, "%s takes a list such as %s, not '%s'", option,
+                       strstr(option, "strategies") ? "'sync,{name: local, period: 16}'" : "1,2,4",
+                       text);
     return CO_OK;
 }
 
-/* Distinct whole numbers; `key` describes the option. */
-co_status cli_read_numbers(co_ints *out, co_config *config, const co_key *key, const char *text)
+co_status cli_read_numbers(co_ints *out, co_config *config, const co_key *key, const char *option,
+                           const char *text)
 {
     const co_key keys[] = {*key, CO_KEYS_END};
     const char *name = key->name;
-    const char *option = co_arena_printf(co_config_arena(config), "--%s", name);
     const co_value *list;
     co_value map = {.kind = CO_VALUE_MAP, .n = 1, .key = &name};
 
-    if (!option)
-        return CO_E_NOMEM;
-    CO_TRY(cli_read_list(&list, config, name, text));
+    CO_TRY(cli_read_list(&list, config, option, text));
     map.item = (co_value *[]){(co_value *)list};
     map.source = list->source;
     CO_TRY(co_keys_read(out, keys, &map, option, co_config_arena(config)));
     for (size_t i = 0; i < out->n; i++)
         for (size_t k = 0; k < i; k++)
             if (out->v[k] == out->v[i])
-                return co_fail(CO_E_USAGE, "--%s %s: %" PRId64 " is given twice", name, text,
+                return co_fail(CO_E_USAGE, "%s %s: %" PRId64 " is given twice", option, text,
                                out->v[i]);
     return CO_OK;
 }

@@ -169,7 +169,7 @@ static co_status plan_read_choices(plan_job *job)
     const co_value *own = job->net.spec.strategy, *list;
     const co_value nothing = {.kind = CO_VALUE_SCALAR, .text = "sync"};
 
-    CO_TRY(cli_read_list(&list, job->lists, "strategies", given ? given : PLAN_STRATEGIES));
+    CO_TRY(cli_read_list(&list, job->lists, "--strategies", given ? given : PLAN_STRATEGIES));
     job->choice = co_arena_alloc(co_config_arena(job->lists), list->n + 1, sizeof(*job->choice));
     job->set = co_arena_alloc(co_config_arena(job->lists), list->n + 1, sizeof(*job->set));
     if (!job->choice || !job->set)
@@ -199,11 +199,11 @@ static co_status plan_read_given(plan_job *job)
         return co_fail(CO_E_USAGE, "--batches: --global-batch sets what a rank has; give one of "
                                    "them");
     if (o->ranks)
-        CO_TRY(cli_read_numbers(&ranks, job->lists, &ranks_key, o->ranks));
+        CO_TRY(cli_read_numbers(&ranks, job->lists, &ranks_key, "--ranks", o->ranks));
     job->ranks = ranks.v;
     job->n_ranks = ranks.n;
     if (o->batches)
-        CO_TRY(cli_read_numbers(&job->batches, job->lists, &batches_key, o->batches));
+        CO_TRY(cli_read_numbers(&job->batches, job->lists, &batches_key, "--batches", o->batches));
     return o->strategies ? plan_read_choices(job) : CO_OK;
 }
 

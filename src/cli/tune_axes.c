@@ -143,7 +143,7 @@ static co_status axes_read_layout(tune_job *job)
 
     CO_TRY(axes_add_layout(job, spec->ranks, spec->threads));
     if (given)
-        CO_TRY(cli_read_numbers(&ranks, job->plan.lists, &key, given));
+        CO_TRY(cli_read_numbers(&ranks, job->plan.lists, &key, "--try ranks", given));
     for (size_t i = 0; i < ranks.n; i++)
         CO_TRY(axes_add_layout(job, ranks.v[i], 0));
     CO_TRY(axes_add_layout(job, spec->ranks, 0));
@@ -182,7 +182,7 @@ static co_status axes_read_batch(tune_job *job)
     job->axis[TUNE_BATCH].usual = -1;
     CO_TRY(axes_add_batch(job, own));
     if (given)
-        CO_TRY(cli_read_numbers(&batches, job->plan.lists, &key, given));
+        CO_TRY(cli_read_numbers(&batches, job->plan.lists, &key, "--try batch", given));
     for (size_t i = 0; i < batches.n; i++)
         CO_TRY(axes_add_batch(job, batches.v[i]));
     for (int k = -AXES_BATCH_BELOW; k <= AXES_BATCH_ABOVE && !given; k++) {
@@ -226,7 +226,7 @@ static co_status axes_read_bucket(tune_job *job)
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && sizes[i] <= most; i++)
             CO_TRY(axes_add_bucket(job, sizes[i]));
     } else {
-        CO_TRY(cli_read_list(&list, job->plan.lists, "try", given));
+        CO_TRY(cli_read_list(&list, job->plan.lists, "--try bucket_mib", given));
         for (size_t i = 0; i < list->n; i++) {
             const char *text = list->item[i]->kind == CO_VALUE_SCALAR ? list->item[i]->text : "";
             char *end;
@@ -299,7 +299,8 @@ static co_status axes_read_strategy(tune_job *job)
     const co_value *list;
 
     CO_TRY(axes_add_strategy(job, axes_spec(job)->strategy));
-    CO_TRY(cli_read_list(&list, job->plan.lists, "strategies", given ? given : PLAN_STRATEGIES));
+    CO_TRY(
+        cli_read_list(&list, job->plan.lists, "--try strategies", given ? given : PLAN_STRATEGIES));
     for (size_t i = 0; i < list->n; i++)
         CO_TRY(axes_add_strategy(job, list->item[i]));
     job->axis[TUNE_STRATEGY].usual = 0;
@@ -345,7 +346,7 @@ static co_status axes_read_loader(tune_job *job)
     CO_TRY(axes_read_data(job));
     CO_TRY(axes_add_readers(job, axes_spec(job)->loader_threads));
     if (given)
-        CO_TRY(cli_read_numbers(&readers, job->plan.lists, &key, given));
+        CO_TRY(cli_read_numbers(&readers, job->plan.lists, &key, "--try loader.threads", given));
     for (size_t i = 0; i < readers.n; i++)
         CO_TRY(axes_add_readers(job, readers.v[i]));
     if (!given) {
