@@ -218,7 +218,7 @@ static co_status bench_comm_time(const bench_comm *b, size_t op, size_t count)
            bench_comm_way(b, op, count), co_comm_size(b->comm), bench_comm_ops[op].name,
            bench_comm_memory(b), b->in_place ? "true" : "false", bytes, repeats, median * 1e6,
            seconds[0] * 1e6, median > 0 ? (double)bytes / median * 1e-9 : 0.0);
-    return fflush(stdout) == 0 ? CO_OK : co_fail(CO_E_IO, "cannot write to standard output");
+    return cli_flush_output();
 }
 
 static bool bench_comm_wanted(const cli_list *ops, const char *name)

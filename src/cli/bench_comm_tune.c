@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#include "cli/cli.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/sort.h"
@@ -142,5 +143,5 @@ co_status bench_comm_tune(co_comm *comm, float *data, size_t count)
         tune_print(t, sizes);
     co_free(t);
     CO_TRY(st);
-    return fflush(stdout) == 0 ? CO_OK : co_fail(CO_E_IO, "cannot write to standard output");
+    return cli_flush_output();
 }

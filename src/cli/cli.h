@@ -89,6 +89,9 @@ void cli_print_help(FILE *out, const co_command *command);
 /* Print a cell of a table: UTF-8, of which a character takes a column, and blanks up to `width`. */
 void cli_print_cell(const char *text, int width);
 
+/* What has been printed, at once. That nobody reads it any more is no error. */
+co_status cli_flush_output(void);
+
 /* CO_E_USAGE if this is one of several processes that were not started by an MPI launcher.
    `command` and `config` are what the user typed. */
 co_status cli_check_started(const char *command, const char *config);

@@ -1,4 +1,5 @@
 /* generate.c - `cohort generate`: writes text with a trained language model. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,23 +79,26 @@ static co_status generate_open_tokenizer(co_tokenizer *out, const generate_optio
     return co_tokenizer_load(out, folder);
 }
 
+/* `arg`: set where the reader has gone, such as `head`, with whom the text ends. */
 static co_status generate_write(void *arg, const uint8_t *text, size_t n)
 {
-    (void)arg;
-    if (fwrite(text, 1, n, stdout) != n || fflush(stdout) != 0)
-        return co_fail(CO_E_IO, "cannot write to standard output");
-    return CO_OK;
+    if (fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0)
+        return CO_OK;
+    *(bool *)arg = errno == EPIPE;
+    return co_fail(CO_E_IO, "cannot write to standard output: %s", strerror(errno));
 }
 
 static co_status generate_run(const void *options, int n, const char *const *argument)
 {
     const generate_options *o = options;
     co_train_options run = {.set = o->set.text};
+    bool gone = false;
     co_generate_options work = {.prompt = o->prompt,
                                 .tokens = (uint64_t)o->tokens,
                                 .rule = {.top_k = (uint32_t)o->top_k},
                                 .seed = (uint64_t)o->seed,
-                                .write = generate_write};
+                                .write = generate_write,
+                                .arg = &gone};
     co_tokenizer tokenizer;
     cli_source source;
     cli_network net;
@@ -116,6 +120,8 @@ static co_status generate_run(const void *options, int n, const char *const *arg
         co_tokenizer_close(&tokenizer);
     }
     cli_network_close(&net);
+    if (gone)
+        return CO_OK;
     if (st == CO_OK)
         putchar('\n');
     return st;

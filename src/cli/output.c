@@ -1,4 +1,5 @@
 /* output.c - cells of tables, and which files commands may overwrite. */
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -64,6 +65,13 @@ co_status cli_check_output(const char *path, cli_output kind, const char *const 
         return CO_OK;
     return co_fail(CO_E_USAGE, "%s is there and not %s: remove it, or give another name", path,
                    names[kind]);
+}
+
+co_status cli_flush_output(void)
+{
+    if (fflush(stdout) == 0 || errno == EPIPE)
+        return CO_OK;
+    return co_fail(CO_E_IO, "cannot write to standard output: %s", strerror(errno));
 }
 
 co_status cli_check_signal(const co_child_guard *guard)

@@ -62,6 +62,32 @@ static void run_of_mpiexec_without_reader_continues(void **state)
     pipe_runs(pipe_scripts[1], "--mpiexec", PROGRAM_MPIEXEC_LINE);
 }
 
+/* Of commands that print as they go. */
+static void output_without_reader_is_no_error(void **state)
+{
+    static const char *const lines[][12] = {
+        {"generate", "run", "--prompt", "w", "--tokens", "100000000", NULL},
+        {"bench", "comm", "-n", "1", "--op", "allreduce", "--max-bytes", "65536", NULL},
+        {"bench", "comm", "-n", "2", "--op", "allreduce", "--max-bytes", "65536", NULL},
+        {"bench", "comm", "-n", "2", "--tune", "--max-bytes", "1048576", NULL}};
+    const program_options options = {.before = {"bash", "-c", pipe_scripts[1], "pipe", NULL}};
+
+    (void)state;
+    program_remove("run");
+    program_write_text("text.txt", "what is learned here is no more than a few words of text");
+    program_write_text("text.yaml",
+                       "model: {name: gpt2, layers: 1, heads: 1, width: 8, dropout: 0}\n"
+                       "data: {name: text, path: text.txt, context: 4}\n"
+                       "batch: 4\nmax_steps: 2\nevaluate: false\n");
+    program_assert_success(program_line("train text.yaml --quiet --run-dir run"));
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        const program_result *r = program_run(lines[i], &options);
+
+        program_assert_success(r);
+        assert_string_equal(r->err, "");
+    }
+}
+
 /* A full disk is still an error. */
 static void output_that_cannot_be_written_is_an_error(void **state)
 {
@@ -80,6 +106,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_without_reader_continues),
         cmocka_unit_test(run_of_mpiexec_without_reader_continues),
+        cmocka_unit_test(output_without_reader_is_no_error),
         cmocka_unit_test(output_that_cannot_be_written_is_an_error),
     };
     int failed;
