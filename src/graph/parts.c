@@ -29,6 +29,14 @@ static bool parts_reads_alone(const co_graph *graph, int var)
     return readers == 1;
 }
 
+/* Its result at a position depends on the values there and on its weights alone: dropout draws by
+   the sample and the place, and has no parameter; an embedding reads tokens. */
+static bool parts_takes_rows(const co_op *op, int n_param)
+{
+    return op->along == CO_ALONG_NONE && op->n_in == 1 && op->n_out == 1 && n_param > 0 &&
+           !op->indices;
+}
+
 /* A loss of labels of positions, after a layer that sees each position alone. */
 bool plan_has_parts(const co_plan *plan)
 {
@@ -39,9 +47,8 @@ bool plan_has_parts(const co_plan *plan)
            !plan->options.decode && graph->n_node > 1 && loss->op->is_loss &&
            loss->out[0] == graph->loss && loss->op->target == CO_TARGET_LABEL &&
            graph->var[loss->in[0]].shape.ndim == 3 && loss->in[0] == graph->output &&
-           last->out[0] == graph->output && last->op->n_in == 1 && last->op->n_out == 1 &&
-           last->op->along == CO_ALONG_NONE && !last->block && !loss->block &&
-           parts_reads_alone(graph, graph->output);
+           last->out[0] == graph->output && parts_takes_rows(last->op, last->n_param) &&
+           !last->block && !loss->block && parts_reads_alone(graph, graph->output);
 }
 
 /* Tensors of all positions, and the size of a part. */

@@ -206,21 +206,31 @@ static void parts_take_memory_for_one_part(void **state)
     models_test_free(&t);
 }
 
-/* Logits that go into a layer after them, and losses of whole samples, are computed as ever. */
+/* Losses of whole samples, logits that are rows of tokens, and those that are drawn by the sample,
+   are computed as ever. */
 static void parts_of_other_networks_are_not_made(void **state)
 {
-    static const char network[] = "layers: [linear: 70]\n";
-    const co_shape sample = {1, {6}};
-    models_test t = models_test_make(network, &sample, VOCAB);
+    static const struct {
+        const char *text;
+        co_shape sample;
+    } network[] = {
+        {"layers: [linear: 70]\n", {1, {6}}},
+        {"layers: [embedding: {vocab: 70, out: 70}]\n", {1, {LENGTH}}},
+        {"layers: [embedding: {vocab: 70, out: 8}, linear: 70, dropout: 0.5]\n", {1, {LENGTH}}},
+    };
     const co_plan_options options = {
-        .batch = BATCH, .training = true, .backends = co_backends, .logit_rows = 1};
-    trained plan = open_plan(&t, &options);
+        .batch = BATCH, .training = true, .backends = co_backends, .logit_rows = 8};
 
     (void)state;
-    assert_null(co_plan_places(plan.plan));
-    assert_non_null(co_plan_output(plan.plan));
-    close_plan(&plan);
-    models_test_free(&t);
+    for (size_t i = 0; i < sizeof(network) / sizeof(network[0]); i++) {
+        models_test t = models_test_make(network[i].text, &network[i].sample, VOCAB);
+        trained plan = open_plan(&t, &options);
+
+        assert_null(co_plan_places(plan.plan));
+        assert_non_null(co_plan_output(plan.plan));
+        close_plan(&plan);
+        models_test_free(&t);
+    }
 }
 
 int main(void)
