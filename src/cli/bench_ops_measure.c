@@ -115,6 +115,8 @@ static co_status measure_run(bench_ops_rows *out, measure *m)
         CO_TRY(measure_repeat(&row->seconds, &row->min_seconds, m, measure_one, step));
         row->seconds *= at.times;
         row->min_seconds *= at.times;
+        row->flops *= at.times;
+        row->bytes *= at.times;
     }
     return CO_OK;
 }

@@ -25,7 +25,7 @@ void co_profile_row_of(co_profile_row *out, const co_plan *plan, int step)
     else if (s.call->kernel && s.call->kernel->name)
         snprintf(out->kernel, sizeof(out->kernel), "%s", s.call->kernel->name);
     out->shape = s.call->out[0]->shape;
-    out->flops = work.flops * s.times;
+    out->flops = work.flops;
     out->factors = work.factors;
-    out->bytes = work.bytes * s.times;
+    out->bytes = work.bytes;
 }

@@ -5,7 +5,7 @@
 #include "graph/plan.h"
 #include "telemetry/profile.h"
 
-/* Everything but times and calls. */
+/* Everything but times and calls; work is that of one call. */
 void co_profile_row_of(co_profile_row *out, const co_plan *plan, int step);
 
 #endif

@@ -255,6 +255,45 @@ static void profile_of_run_changes_no_weight(void **state)
     assert_string_equal(with, without);
 }
 
+/* A language model of many tokens computes its logits in parts: the work of a step is that of all
+   of them. */
+static void profile_of_parts_has_the_work_of_a_step(void **state)
+{
+    enum { POSITIONS = 128 * 8, WIDTH = 4, TOKENS = 8192 };
+    const json_t *rank, *row;
+    char text[8001];
+    json_t *profile;
+    int found = 0;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof(text) - 1; i++)
+        text[i] = (char)('a' + i * i % 23);
+    text[i] = '\0';
+    program_write_text("text.txt", text);
+    program_write_text("parts.yaml",
+                       "model: {name: gpt2, layers: 1, heads: 1, width: 4, vocab: 8192}\n"
+                       "data: {name: text, path: text.txt, context: 8}\n"
+                       "batch: 128\nmax_steps: 3\nevaluate: false\nthreads: 1\n");
+    program_assert_success(program_line(
+        "train parts.yaml --profile --profile-steps 2 --profile-skip 1 --run-dir parts"));
+    profile = profile_load("parts/profile.json");
+    rank = json_array_get(json_object_get(profile, "per_rank"), 0);
+    json_array_foreach(json_object_get(rank, "rows"), i, row)
+    {
+        const bool forward = strcmp(profile_text(row, "pass"), "forward") == 0;
+
+        if (strcmp(profile_text(row, "name"), "lm_head") != 0)
+            continue;
+        assert_int_equal((int)profile_number(row, "calls"), 2);
+        assert_true(profile_number(row, "flops") ==
+                    (forward ? 2. : 4.) * POSITIONS * WIDTH * TOKENS);
+        found++;
+    }
+    assert_int_equal(found, 2);
+    json_decref(profile);
+}
+
 /* Over MPI, requests may belong to a communicator below the observed one. */
 static void profile_over_mpi_is_written(void **state)
 {
@@ -371,6 +410,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(profile_times_of_every_rank_add_up),
         cmocka_unit_test(profile_of_run_changes_no_weight),
+        cmocka_unit_test(profile_of_parts_has_the_work_of_a_step),
         cmocka_unit_test(profile_over_mpi_is_written),
         cmocka_unit_test(profile_of_whole_run_is_written),
         cmocka_unit_test(profile_after_end_of_run_is_empty),
