@@ -20,7 +20,9 @@
 
 #define RUN_LIST_MAX_PATH    4096
 #define RUN_LIST_MAX_SUMMARY ((size_t)1 << 20)
-#define RUN_LIST_TAIL        ((off_t)64 << 10) /* of metrics.jsonl: its last events */
+#define RUN_LIST_PART        ((off_t)64 << 10)     /* of metrics.jsonl: its first and last events */
+#define RUN_LIST_MOST        ((off_t)4 << 20)      /* in which its last epoch is looked for */
+#define RUN_LIST_EPOCH       "\"event\":\"epoch\"" /* as src/telemetry/jsonl.c writes it */
 #define RUN_LIST_MAX_RUNS    100000
 
 static bool run_list_has(const char *dir, const char *file)
@@ -71,12 +73,17 @@ static void run_list_number(double *out, const json_t *object, const char *key)
         *out = json_number_value(value);
 }
 
-/* What summary.json and events have under the same names. */
-static void run_list_take(co_run_entry *run, const json_t *object)
+static void run_list_take_names(co_run_entry *run, const json_t *object)
 {
     run_list_text(run->model, sizeof(run->model), object, "model");
     run_list_text(run->dataset, sizeof(run->dataset), object, "dataset");
     run_list_text(run->strategy, sizeof(run->strategy), object, "strategy");
+}
+
+/* What summary.json and events have under the same names. */
+static void run_list_take(co_run_entry *run, const json_t *object)
+{
+    run_list_take_names(run, object);
     run_list_number(&run->ranks, object, "ranks");
     run_list_number(&run->wall_seconds, object, "wall_seconds");
     run_list_number(&run->train_loss, object, "train_loss");
@@ -126,29 +133,73 @@ static void run_list_take_events(co_run_entry *run, char *text)
     }
 }
 
-/* Of a run without a summary: its last events. */
+/* `n` bytes at `at` as text. */
+static co_status run_list_read_part(char **out, int fd, off_t at, off_t n)
+{
+    char *text = co_calloc((size_t)n + 1, 1);
+    ssize_t got;
+
+    if (!text)
+        return CO_E_NOMEM;
+    got = pread(fd, text, (size_t)n, at);
+    text[got > 0 ? got : 0] = '\0';
+    *out = text;
+    return CO_OK;
+}
+
+/* The end of the file: back to the last epoch, as no step has figures of the test split. */
+static co_status run_list_read_end(char **out, int fd, off_t size)
+{
+    for (off_t n = RUN_LIST_PART;; n *= 4) {
+        n = n < size ? n : size;
+        CO_TRY(run_list_read_part(out, fd, size - n, n));
+        if (n == size || n >= RUN_LIST_MOST || strstr(*out, RUN_LIST_EPOCH))
+            return CO_OK;
+        co_free(*out);
+    }
+}
+
+/* What the run has said at its start. Its ranks may be others now. */
+static co_status run_list_take_start(co_run_entry *run, int fd)
+{
+    json_t *event;
+    char *text;
+
+    CO_TRY(run_list_read_part(&text, fd, 0, RUN_LIST_PART));
+    event = json_loadb(text, strcspn(text, "\n"), 0, NULL);
+    run_list_take_names(run, event);
+    json_decref(event);
+    co_free(text);
+    return CO_OK;
+}
+
+static co_status run_list_take_file(co_run_entry *run, int fd, off_t size)
+{
+    char *text;
+
+    if (size > RUN_LIST_PART)
+        CO_TRY(run_list_take_start(run, fd));
+    CO_TRY(run_list_read_end(&text, fd, size));
+    run_list_take_events(run, text);
+    co_free(text);
+    return CO_OK;
+}
+
+/* Of a run without a summary. */
 static co_status run_list_read_events(co_run_entry *run)
 {
     static const co_open_rule rule = {.status = CO_E_DATA, .own = true};
-    char path[RUN_LIST_MAX_PATH], *text;
+    char path[RUN_LIST_MAX_PATH];
     uint64_t size = 0;
-    ssize_t got;
-    off_t n;
+    co_status st;
     int fd;
 
     if (co_fs_join(path, sizeof(path), run->dir, "metrics.jsonl") != CO_OK ||
         co_open_read(&fd, &size, path, &rule) != CO_OK)
         return CO_OK;
-    n = (off_t)size < RUN_LIST_TAIL ? (off_t)size : RUN_LIST_TAIL;
-    text = co_calloc((size_t)n + 1, 1);
-    got = text ? pread(fd, text, (size_t)n, (off_t)size - n) : 0;
+    st = run_list_take_file(run, fd, (off_t)size);
     close(fd);
-    if (!text)
-        return CO_E_NOMEM;
-    text[got > 0 ? got : 0] = '\0';
-    run_list_take_events(run, text);
-    co_free(text);
-    return CO_OK;
+    return st;
 }
 
 static void run_list_read_time(co_run_entry *run, const char *file)

@@ -145,6 +145,29 @@ static void runs_unfinished_has_state_of_lock(void **state)
     rename("summary.json", "runs/a/summary.json");
 }
 
+/* The start and the last epoch are there, however many steps are between them and the end. */
+static void runs_unfinished_of_many_steps_has_names_and_accuracy(void **state)
+{
+    FILE *out;
+    json_t *root;
+
+    (void)state;
+    program_assert_success(program_line("train good.yaml --run-dir long --quiet"));
+    remove("long/summary.json");
+    out = fopen("long/metrics.jsonl", "a");
+    assert_non_null(out);
+    for (int i = 0; i < 5000; i++)
+        fprintf(out, "{\"event\":\"step\",\"epoch\":9,\"step\":%d,\"train_loss\":0.5}\n", 100 + i);
+    assert_int_equal(fclose(out), 0);
+    root = run_list_json("runs long --json");
+    assert_text(run_list_at(root, 0), "state", "stopped");
+    assert_text(run_list_at(root, 0), "model", "mlp");
+    assert_text(run_list_at(root, 0), "strategy", "sync");
+    assert_int_equal(json_integer_value(json_object_get(run_list_at(root, 0), "steps")), 5099);
+    assert_true(json_is_number(json_object_get(run_list_at(root, 0), "test_accuracy")));
+    json_decref(root);
+}
+
 static void runs_wrong_folder_is_refused(void **state)
 {
     (void)state;
@@ -242,6 +265,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(runs_figures_equal_the_summary),
         cmocka_unit_test(runs_sorted_by_accuracy_has_best_first),
         cmocka_unit_test(runs_unfinished_has_state_of_lock),
+        cmocka_unit_test(runs_unfinished_of_many_steps_has_names_and_accuracy),
         cmocka_unit_test(runs_wrong_folder_is_refused),
         cmocka_unit_test(runs_damaged_run_is_a_row),
         cmocka_unit_test(runs_name_of_umlauts_is_aligned),
