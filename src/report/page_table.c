@@ -54,7 +54,7 @@ static void page_table_keep_span(co_page_table *table, size_t *kept, size_t begi
 
         if (isnan(v)) /* a loss that is none is worth seeing */
             high = i;
-        else if (v < table->value[low * table->columns + by])
+        else if (!(v >= table->value[low * table->columns + by]))
             low = i;
         else if (v > table->value[high * table->columns + by])
             high = i;
