@@ -73,7 +73,8 @@ static co_status model_check_indices(const co_model *model, const co_graph_input
     uint32_t most = 0;
 
     for (uint64_t i = 0; i < count; i++)
-        most = (uint32_t)(value[i] - least) > most ? (uint32_t)(value[i] - least) : most;
+        most = (uint32_t)value[i] - (uint32_t)least > most ? (uint32_t)value[i] - (uint32_t)least
+                                                           : most;
     if ((int64_t)most < limit - least)
         return CO_OK;
     for (uint64_t i = 0; i < count; i++)

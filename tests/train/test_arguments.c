@@ -76,6 +76,36 @@ static void model_label_beyond_classes_is_named(void **state)
     co_model_destroy(a.model);
 }
 
+/* Of positions -1 is no label; the largest number is not one either, without any overflow. */
+static void model_label_of_position_beyond_classes_is_named(void **state)
+{
+    static const co_model_options tokens = {.model = "[embedding: {vocab: 10, out: 4}, linear: 10]",
+                                            .sample = {1, {4}},
+                                            .classes = CLASSES,
+                                            .seed = 1};
+    static const uint32_t sample[1] = {0};
+    static const int32_t wrong[] = {-2, CLASSES, INT32_MIN, INT32_MAX};
+    int32_t token[4] = {1, 2, 3, 4}, label[4] = {0, -1, 9, 0};
+    const co_batch batch = {.count = 1,
+                            .global = 1,
+                            .local = 1,
+                            .sample = sample,
+                            .field = {{CO_FIELD_INPUT, CO_I32, {1, {4}}, token},
+                                      {CO_FIELD_LABEL, CO_I32, {1, {4}}, label}}};
+    co_model *model = NULL;
+    co_result result;
+
+    (void)state;
+    assert_int_equal(co_model_create(&model, &tokens), CO_OK);
+    assert_int_equal(co_model_forward(&result, model, &batch), CO_OK);
+    assert_int_equal(result.count, 3);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        label[3] = wrong[i];
+        assert_refused(co_model_forward(&result, model, &batch), "label 3 is ");
+    }
+    co_model_destroy(model);
+}
+
 static void model_incomplete_batch_is_refused(void **state)
 {
     co_result result;
@@ -415,6 +445,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optimizer_left_with_messages_in_flight_says_so),
         cmocka_unit_test(model_label_beyond_classes_is_named),
+        cmocka_unit_test(model_label_of_position_beyond_classes_is_named),
         cmocka_unit_test(model_incomplete_batch_is_refused),
         cmocka_unit_test(model_mismatched_field_is_refused),
         cmocka_unit_test(model_of_values_learns_like_pytorch),
