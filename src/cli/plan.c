@@ -137,7 +137,7 @@ co_status plan_read_network(plan_job *job)
         return plan_read_optimizer(job);
     CO_TRY(cli_network_compile(&job->net));
     co_plan_memory(job->net.plan, &used, &unshared);
-    w->activations = (double)used;
+    w->activations = (double)used / (double)job->net.batch;
     return plan_read_optimizer(job);
 }
 

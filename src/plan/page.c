@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "core/fs.h"
+#include "core/plural.h"
 #include "plan/sweep.h"
 
 #define PAGE_WIDTH  640.0
@@ -96,14 +97,17 @@ static void page_axes(FILE *out, const page_chart *c)
             PAGE_WIDTH / 2, PAGE_HEIGHT - 4);
 }
 
-/* What the cluster has is drawn through, what lies beyond it dotted. */
+/* What the cluster has is drawn through, what lies beyond it dotted. A point alone is a round dot.
+ */
 static void page_curve(FILE *out, const page_chart *c, const co_sweep *s, size_t i, bool beyond)
 {
     const co_sweep_line *line = &s->line[i];
     bool begun = false;
 
-    fprintf(out, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s d=\"",
-            page_colours[i % PAGE_LINES], beyond ? " stroke-dasharray=\"2 4\"" : "");
+    fprintf(out,
+            "<path fill=\"none\" stroke=\"%s\" stroke-width=\"%d\" stroke-linecap=\"round\"%s d=\"",
+            page_colours[i % PAGE_LINES], line->n == 1 ? 6 : 2,
+            beyond ? " stroke-dasharray=\"1 5\"" : "");
     for (size_t k = 0; k < line->n; k++) {
         const co_prediction *p = &line->point[k];
         const bool last = k + 1 == line->n || line->point[k + 1].nodes > s->cluster->nodes;
@@ -115,7 +119,7 @@ static void page_curve(FILE *out, const page_chart *c, const co_sweep *s, size_t
                 page_y(c, c->value(p)));
         begun = true;
     }
-    fputs(begun ? "\"/>\n" : "M0 0\"/>\n", out);
+    fputs(begun ? "h0\"/>\n" : "M0 0\"/>\n", out);
 }
 
 static void page_put_chart(FILE *out, const page_chart *c, const co_sweep *s)
@@ -192,9 +196,10 @@ co_status co_sweep_write_page(const char *path, const co_sweep *s)
     fputs(" on ", out);
     page_text(out, s->cluster->name);
     fprintf(out,
-            "</h1>\n<p>%" PRId64 " nodes of %" PRId64 " ranks. Dotted, and * in the tables: "
+            "</h1>\n<p>%" PRId64 " node%s of %" PRId64 " rank%s. Dotted, and * in the tables: "
             "more than the cluster has.</p>\n",
-            s->cluster->nodes, s->each);
+            s->cluster->nodes, co_plural((uint64_t)s->cluster->nodes), s->each,
+            co_plural((uint64_t)s->each));
     page_legend(out, s);
     page_put_chart(out, &efficiency, s);
     page_put_chart(out, &rate, s);

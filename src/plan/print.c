@@ -79,7 +79,9 @@ static void print_line(FILE *out, const co_sweep *s, size_t i)
     for (size_t k = 0; k < line->n && line->point[k].nodes <= s->cluster->nodes; k++)
         print_point(out, s, &line->point[k]);
     if (line->n == 0)
-        fprintf(out, "  needs memory that all ranks share\n");
+        fprintf(out, "  lacks %s\n", line->lacks);
+    else if (line->point[0].nodes > s->cluster->nodes)
+        fprintf(out, "  more ranks than the cluster has: they are in the chart\n");
 }
 
 static void print_best(FILE *out, const co_sweep *s, const char *what, const co_sweep_line *line,

@@ -213,7 +213,7 @@ static double step_memory(const plan_layout *l, double batch)
     const double n = (double)w->n, share = step_update_share(l);
     double bytes = 4 * (n * 2 + n * w->n_state / share + (double)w->n_buffer);
 
-    bytes += w->activations * batch / w->batch + w->depth * batch * w->sample_bytes;
+    bytes += w->activations * batch / w->accumulate + w->depth * batch * w->sample_bytes;
     if (l->choice->compress && l->choice->error_feedback)
         bytes += 4 * n;
     if (l->choice->compress == CO_CHOICE_TOPK)

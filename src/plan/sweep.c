@@ -1,21 +1,37 @@
 /* sweep.c - predicts a grid and finds the best of it. */
 #include "plan/sweep.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "core/mem.h"
 
-#define SWEEP_POINTS 64
+#define SWEEP_POINTS 64 /* more than there are doublings */
 
-static size_t sweep_ranks(int64_t out[SWEEP_POINTS], const co_sweep *s, const co_sweep_options *o)
+/* Without a link between nodes there is one node. */
+static bool sweep_is_linked(const co_sweep *s)
+{
+    return s->cluster->across.cost.bandwidth > 0;
+}
+
+static int sweep_compare(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* `out` has room for SWEEP_POINTS, or for all that the options name. */
+static size_t sweep_ranks(int64_t *out, const co_sweep *s, const co_sweep_options *o)
 {
     const int64_t own = s->cluster->nodes * s->each;
-    const int64_t most = s->cluster->across.cost.bandwidth > 0 ? CO_SWEEP_RANKS : own;
+    const int64_t most = sweep_is_linked(s) ? CO_SWEEP_RANKS : own;
     size_t n = 0;
 
-    if (o->n_ranks) { /* without a link between nodes there is one node */
-        for (size_t i = 0; i < o->n_ranks && n < SWEEP_POINTS; i++)
-            if (o->ranks[i] <= s->each || s->cluster->across.cost.bandwidth > 0)
-                out[n++] = o->ranks[i];
-        return n;
+    if (o->n_ranks) {
+        memcpy(out, o->ranks, o->n_ranks * sizeof(*out));
+        qsort(out, o->n_ranks, sizeof(*out), sweep_compare);
+        return o->n_ranks;
     }
     if (s->each > 1)
         out[n++] = 1;
@@ -27,21 +43,38 @@ static size_t sweep_ranks(int64_t out[SWEEP_POINTS], const co_sweep *s, const co
     return n;
 }
 
+/* One more point, if so many ranks are possible. */
+static void sweep_add(co_sweep_line *line, const co_sweep *s, int64_t ranks)
+{
+    const double batch = line->batch > 0 ? line->batch : s->global_batch / (double)ranks;
+
+    if (ranks > s->each && !sweep_is_linked(s))
+        line->lacks = "a link between nodes, `links: across` of the cluster";
+    else if (batch < 1)
+        line->lacks = "a sample for each rank";
+    else if (co_plan_predict(&line->point[line->n], s->cluster, s->work, line->choice, ranks,
+                             batch))
+        line->n++;
+    else
+        line->lacks = "memory that all ranks share";
+}
+
 static co_status sweep_fill(co_sweep_line *line, const co_sweep *s, const co_sweep_options *o)
 {
-    int64_t ranks[SWEEP_POINTS];
-    const size_t n = sweep_ranks(ranks, s, o);
+    const size_t room = o->n_ranks ? o->n_ranks : SWEEP_POINTS;
+    int64_t *ranks = co_calloc(room, sizeof(*ranks));
+    size_t n;
 
-    line->point = co_calloc(n, sizeof(*line->point));
-    if (!line->point)
+    line->point = co_calloc(room, sizeof(*line->point));
+    if (!ranks || !line->point) {
+        co_free(ranks);
         return CO_E_NOMEM;
-    for (size_t i = 0; i < n; i++) {
-        const double batch = line->batch > 0 ? line->batch : s->global_batch / (double)ranks[i];
-
-        if (batch >= 1 && co_plan_predict(&line->point[line->n], s->cluster, s->work, line->choice,
-                                          ranks[i], batch))
-            line->n++;
     }
+    n = sweep_ranks(ranks, s, o);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || ranks[i] != ranks[i - 1])
+            sweep_add(line, s, ranks[i]);
+    co_free(ranks);
     return CO_OK;
 }
 

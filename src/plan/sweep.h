@@ -12,6 +12,7 @@ typedef struct co_sweep_line {
     double batch;            /* of a rank; 0: the sweep's global batch over its ranks */
     size_t n;
     co_prediction *point; /* owned, rising by ranks; only those that are possible */
+    const char *lacks;    /* where there is none: what the last number of ranks lacks */
 } co_sweep_line;
 
 typedef struct co_sweep {
@@ -27,7 +28,7 @@ typedef struct co_sweep {
 } co_sweep;
 
 /* Every choice with every batch. Numbers of ranks are 1, and a node's, doubled up to
-   CO_SWEEP_RANKS, with the cluster's own; or those of `ranks`. */
+   CO_SWEEP_RANKS, with the cluster's own; or those of `ranks`, in any order. */
 typedef struct co_sweep_options {
     const co_cluster *cluster; /* borrowed, as all here */
     const co_plan_work *work;

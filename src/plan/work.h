@@ -43,7 +43,7 @@ typedef struct co_plan_work {
     bool full;                /* it left no core free */
     size_t n_draw;
     double *draw;         /* owned; steps of that run over their mean, rising; or none */
-    double activations;   /* bytes of a plan at `batch` */
+    double activations;   /* bytes of a plan for each sample of a micro-batch */
     double sample_bytes;  /* of an input */
     double train_samples; /* of an epoch; 0: unknown */
     uint64_t shards;      /* 0: none */

@@ -54,6 +54,24 @@ grep -q '"node_bytes_per_step": 8428' one.json || fail "the bytes of local are o
 grep -q '<svg' page.html || fail "the page has no curve"
 if grep -Eq '<script|src=|href=' page.html; then fail "the page loads something"; fi
 
+# memory is that of the batch that is planned, whatever the batch of the run
+memory()
+{
+    "$cohort" plan net.yaml -c c.yaml --profile-from "$1" --json -n 1 --batches 64 --strategies sync |
+        sed -n 's/.*"rank_memory_bytes": //p' | head -n 1
+}
+"$cohort" train net.yaml --quiet --run-dir run64 --profile -s log_every=1 -s batch_per_rank=64
+[ -n "$(memory run)" ] || fail "no memory"
+[ "$(memory run)" = "$(memory run64)" ] || fail "by runs of 16 and of 64 samples a rank of 64 needs $(memory run) and $(memory run64)"
+
+# one number of ranks is a dot, in the order given or not
+"$cohort" plan net.yaml -c c.yaml --profile-from run -n 8,4 --strategies sync --html page.html >out
+grep -q '^ *4  *4 ' out || fail "no row of 4 ranks"
+"$cohort" plan net.yaml -c c.yaml --profile-from run -n 4 --strategies sync --html page.html >out
+grep -q 'stroke-linecap="round" d="M[0-9.]* [0-9.]*h0"' page.html || fail "the page does not show the one point"
+"$cohort" plan net.yaml -c c.yaml --profile-from run -n 4 --global-batch 2 --strategies sync >out
+grep -q '^  lacks a sample for each rank' out || fail "it does not say what is lacking"
+
 refuses() # WORDS [ARGUMENT...]: in the message about c.yaml, with its line
 {
     words=$1

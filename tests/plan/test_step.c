@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <string.h>
 
 #include "plan/step.h"
 #include "plan/sweep.h"
@@ -249,6 +250,71 @@ static void best_is_within_nodes_and_memory(void **state)
     co_sweep_fini(&sweep);
 }
 
+/* Asked for in any order, more than once. */
+static void sweep_of_given_ranks_is_rising(void **state)
+{
+    const co_plan_work work = step_work();
+    const co_choice choice = {.title = "sync", .period = 1, .measured = true};
+    const co_choice hogwild = {.title = "hogwild", .kind = CO_CHOICE_ONE_HOST, .period = 1};
+    const int64_t ranks[] = {64, 2, 64, 8};
+    const double batch = 32;
+    co_cluster cluster = step_cluster(1e10);
+    co_sweep_options options = {.cluster = &cluster,
+                                .work = &work,
+                                .choice = &choice,
+                                .n_choice = 1,
+                                .n_batch = 1,
+                                .batch = &batch,
+                                .n_ranks = 4,
+                                .ranks = ranks};
+    co_sweep sweep;
+
+    (void)state;
+    assert_int_equal(co_sweep_create(&sweep, &options), CO_OK);
+    assert_int_equal(sweep.line[0].n, 3);
+    assert_int_equal(sweep.line[0].point[0].ranks, 2);
+    assert_int_equal(sweep.line[0].point[2].ranks, 64);
+    co_sweep_fini(&sweep);
+
+    options.choice = &hogwild;
+    assert_int_equal(co_sweep_create(&sweep, &options), CO_OK);
+    assert_int_equal(sweep.line[0].n, 0);
+    assert_string_equal(sweep.line[0].lacks, "memory that all ranks share");
+    co_sweep_fini(&sweep);
+
+    options.choice = &choice;
+    options.global_batch = 1;
+    assert_int_equal(co_sweep_create(&sweep, &options), CO_OK);
+    assert_string_equal(sweep.line[0].lacks, "a sample for each rank");
+    co_sweep_fini(&sweep);
+
+    cluster.nodes = 1;
+    cluster.across.cost.bandwidth = 0;
+    assert_int_equal(co_sweep_create(&sweep, &options), CO_OK);
+    assert_non_null(strstr(sweep.line[0].lacks, "links: across"));
+    co_sweep_fini(&sweep);
+}
+
+/* Of so many samples, whatever the batch that was measured. */
+static void step_memory_grows_with_the_batch(void **state)
+{
+    const co_choice sync = {.period = 1, .measured = true};
+    const co_cluster cluster = step_cluster(1e9);
+    co_plan_work work = step_work();
+    double without;
+    co_prediction p;
+
+    (void)state;
+    assert_true(co_plan_predict(&p, &cluster, &work, &sync, 1, 64));
+    without = p.memory;
+    work.activations = 1000;
+    assert_true(co_plan_predict(&p, &cluster, &work, &sync, 1, 64));
+    CLOSE(p.memory - without, 64e3);
+    work.accumulate = 2;
+    assert_true(co_plan_predict(&p, &cluster, &work, &sync, 1, 64));
+    CLOSE(p.memory - without, 32e3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +330,8 @@ int main(void)
         cmocka_unit_test(reader_slower_than_the_step_binds),
         cmocka_unit_test(hogwild_on_two_nodes_is_refused),
         cmocka_unit_test(best_is_within_nodes_and_memory),
+        cmocka_unit_test(sweep_of_given_ranks_is_rising),
+        cmocka_unit_test(step_memory_grows_with_the_batch),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
