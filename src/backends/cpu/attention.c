@@ -133,14 +133,14 @@ float *cpu_attention_norm(const co_call *call, int64_t n, int64_t h)
 }
 
 /* Position n of the call, head h of queries; its keys and values are kept already. */
-static void attention_decode_head(const co_call *call, const co_decoding *decoding, const float *x,
+static void attention_decode_head(const co_call *call, const co_decoding *decoding, float *x,
                                   int64_t n, int64_t h, float *room)
 {
     const co_attention_attr *a = call->attr;
     const attention_shape shape = attention_measure_kept(call);
     const int64_t width = call->in[0]->shape.dim[2], shared = h * a->kv_heads / a->heads;
     float *kept = decoding->kept[call->node] + shared * shape.size;
-    const attention_head head = {(float *)(uintptr_t)x + n * width + h * shape.size, kept,
+    const attention_head head = {x + n * width + h * shape.size, kept,
                                  kept + a->kv_heads * shape.size};
 
     attention_choose()->decode((float *)call->out[0]->data + n * shape.out + h * shape.size, &head,
@@ -156,7 +156,7 @@ static void attention_decode(co_call *call, const co_decoding *decoding)
     const double pairs = (double)(n * a->heads) * (double)(decoding->position + n);
     const int threads =
         co_parallel_threads(pairs * (double)shape.size < ATTENTION_SMALL ? 1 : call->threads);
-    const float *x;
+    float *x;
 
     cpu_bring(&self->src, call, threads);
     x = cpu_address(&self->src, call);
@@ -188,7 +188,7 @@ static co_status attention_forward(co_call *call, const co_run *run)
         return CO_OK;
     }
     cpu_bring(&self->src, call, threads);
-    x = (float *)(uintptr_t)cpu_address(&self->src, call);
+    x = cpu_address(&self->src, call);
     CO_PARALLEL_FOR(threads)
     for (int t = 0; t < threads; t++) {
         const co_range mine = co_parallel_part(tasks, t, threads);
@@ -215,7 +215,7 @@ static void attention_backward_head(const co_call *call, const co_run *run, int6
     const attention_shape shape = cpu_attention_measure(call);
     const int64_t each = a->heads / a->kv_heads, at = n * shape.length * shape.out;
     const float *y = cpu_address(&self->back_out, call), *dy = cpu_address(&self->grad_out, call);
-    float *x = (float *)(uintptr_t)cpu_address(&self->back_src, call);
+    float *x = cpu_address(&self->back_src, call);
     const attention_head first = attention_find(call->grad_in[0]->data, call, n, shared * each);
 
     for (int64_t t = 0; t < shape.length; t++) {

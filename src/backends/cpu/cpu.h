@@ -45,7 +45,7 @@ cpu_operand cpu_plan_operand(co_call *call, size_t *used, const co_tensor *tenso
 /* At the start of a pass: make the copy, if there is one. */
 void cpu_bring(const cpu_operand *x, const co_call *call, int threads);
 /* The operand's data after cpu_bring; NULL without a tensor. */
-const void *cpu_address(const cpu_operand *x, const co_call *call);
+void *cpu_address(const cpu_operand *x, const co_call *call);
 
 /* Threads for a call's loops; one if synchronizing would take longer than computing. */
 int cpu_threads(const co_call *call);

@@ -187,8 +187,8 @@ static co_status values_forward(co_call *call, loss_sum_fn sum)
 static co_status values_backward(co_call *call, const co_run *run, loss_gradient_fn gradient)
 {
     const int64_t count = co_shape_count(&call->in[0]->shape);
-    const double width = (double)(count / call->in[0]->shape.dim[0]);
-    const double scale = (double)co_run_grad_scale(run) / width;
+    const int64_t width = count / call->in[0]->shape.dim[0];
+    const double scale = (double)co_run_grad_scale(run) / (double)width;
     const int threads = cpu_threads(call);
     const float *x = call->in[0]->data, *t = call->in[1]->data;
     float *dx;

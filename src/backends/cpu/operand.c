@@ -54,10 +54,10 @@ void cpu_bring(const cpu_operand *x, const co_call *call, int threads)
         cpu_reorder((char *)call->scratch + x->at, x->layout, x->tensor, threads);
 }
 
-const void *cpu_address(const cpu_operand *x, const co_call *call)
+void *cpu_address(const cpu_operand *x, const co_call *call)
 {
     if (x->copied)
-        return (const char *)call->scratch + x->at;
+        return (char *)call->scratch + x->at;
     return x->tensor ? x->tensor->data : NULL;
 }
 

@@ -53,7 +53,7 @@ static co_status patches_backward(co_call *call, const co_run *run)
     cpu_bring(&self->grad_out, call, cpu_threads(call));
     image = *call->grad_in[0];
     image.layout = patches_last();
-    image.data = (void *)(uintptr_t)cpu_address(&self->grad_out, call);
+    image.data = cpu_address(&self->grad_out, call);
     cpu_reorder(call->grad_in[0]->data, call->grad_in[0]->layout, &image, cpu_threads(call));
     return CO_OK;
 }

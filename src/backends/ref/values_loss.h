@@ -36,8 +36,8 @@ static inline co_status ref_values_loss_backward(co_call *call, const co_run *ru
                                                  ref_values_fn slope)
 {
     const int64_t count = co_shape_count(&call->in[0]->shape);
-    const double scale =
-        (double)co_run_grad_scale(run) / (double)(count / call->in[0]->shape.dim[0]);
+    const int64_t width = count / call->in[0]->shape.dim[0];
+    const double scale = (double)co_run_grad_scale(run) / (double)width;
     const float *x = call->in[0]->data, *t = call->in[1]->data;
     float *dx = ref_data(call->grad_in[0]);
 
