@@ -121,7 +121,7 @@ static void run_take_times(run_reader *reader, const json_t *event)
 {
     const json_t *list = json_object_get(event, "times");
 
-    if (json_array_size(list) != (size_t)reader->run->ranks || reader->run->ranks == 0)
+    if (!reader->now || json_array_size(list) != (size_t)reader->run->ranks)
         return;
     for (int r = 0; r < reader->run->ranks; r++)
         for (size_t i = 0; i < RUN_TIMES; i++) {

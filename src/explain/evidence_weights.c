@@ -84,13 +84,14 @@ static co_status weights_changes(co_evidence_weights *out, const co_model *model
 
 typedef struct weights_batch {
     co_batch batch;
+    void *data[CO_MAX_FIELDS];
     uint32_t sample[WEIGHTS_SAMPLES];
 } weights_batch;
 
 static void weights_free_batch(weights_batch *b)
 {
-    for (int k = 0; k < CO_MAX_FIELDS && b->batch.field[k].name; k++)
-        co_free((void *)(uintptr_t)b->batch.field[k].data);
+    for (int k = 0; k < CO_MAX_FIELDS; k++)
+        co_free(b->data[k]);
 }
 
 /* Samples all over the training split, not augmented. */
@@ -111,7 +112,7 @@ static co_status weights_fill_batch(weights_batch *b, const co_dataset *data)
         if (!at)
             return CO_E_NOMEM;
         b->batch.field[k] = field[k];
-        b->batch.field[k].data = at;
+        b->batch.field[k].data = b->data[k] = at;
         for (uint64_t i = 0; i < n; i++) {
             b->sample[i] = (uint32_t)(i * count / n);
             CO_TRY(co_dataset_read_field(data, at + i * bytes, k, b->sample[i]));

@@ -94,8 +94,7 @@ co_status co_page_put_live(FILE *out, const json_t *data)
     return ferror(out) ? page_no_memory() : CO_OK;
 }
 
-co_status co_page_write(const char *path, const json_t *runs, const char *machine,
-                        const json_t *compare)
+co_status co_page_write(const char *path, json_t *runs, const char *machine, json_t *compare)
 {
     co_atomic_file *file = NULL;
     char written[64];
@@ -104,8 +103,8 @@ co_status co_page_write(const char *path, const json_t *runs, const char *machin
 
     CO_TRY(co_atomic_open(&file, path));
     data = json_pack("{s:s, s:s, s:s?, s:O?, s:O}", "version", co_version(), "written",
-                     page_time(written, sizeof(written)), "machine", machine, "compare",
-                     (json_t *)(uintptr_t)compare, "runs", (json_t *)(uintptr_t)runs);
+                     page_time(written, sizeof(written)), "machine", machine, "compare", compare,
+                     "runs", runs);
     st = data ? page_put_all(co_atomic_stream(file), data, "") : page_no_memory();
     json_decref(data);
     if (st != CO_OK) {

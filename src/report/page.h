@@ -22,8 +22,7 @@
 co_status co_page_run(json_t **out, const char *dir, size_t most);
 /* Write the page of an array of such runs. `machine` may be NULL; `compare`: how they compare, for
    the page of a comparison, or NULL. */
-co_status co_page_write(const char *path, const json_t *runs, const char *machine,
-                        const json_t *compare);
+co_status co_page_write(const char *path, json_t *runs, const char *machine, json_t *compare);
 
 /* A run directory that is read again and again, each time what is new of it; `most`: points of a
    curve. */

@@ -52,12 +52,12 @@ void co_page_events_free(co_page_events *events)
     *events = (co_page_events){0};
 }
 
-co_status co_page_events_add(json_t *list, const char *kind, const json_t *step, const char *text)
+co_status co_page_events_add(json_t *list, const char *kind, json_t *step, const char *text)
 {
     if (json_array_size(list) >= CO_PAGE_MAX_EVENTS)
         return CO_OK;
     if (json_array_append_new(list, json_pack("{s:s, s:O?, s:s}", "event", CO_SHOW(kind), "step",
-                                              (json_t *)(uintptr_t)step, "text", CO_SHOW(text))))
+                                              step, "text", CO_SHOW(text))))
         return events_no_memory();
     return CO_OK;
 }

@@ -35,6 +35,6 @@ void co_page_events_free(co_page_events *events);
    `whole`: the last line counts without its line end. CO_E_DATA names the line that is damaged. */
 co_status co_page_events_read(co_page_events *events, const char *dir, bool whole);
 /* Append {event, step, text} to a list, unless it is full. `step` may be NULL. */
-co_status co_page_events_add(json_t *list, const char *kind, const json_t *step, const char *text);
+co_status co_page_events_add(json_t *list, const char *kind, json_t *step, const char *text);
 
 #endif

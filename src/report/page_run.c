@@ -298,8 +298,8 @@ static co_status page_pack(json_t **out, const co_page_source *s)
 {
     const co_run_entry *run = &s->list.run[0];
     const co_page_figures f = co_page_source_figures(s);
-    const json_t *per_epoch = json_object_get(s->events.first, "steps_per_epoch");
-    const json_t *total = json_object_get(s->events.start, "total_steps");
+    json_t *per_epoch = json_object_get(s->events.first, "steps_per_epoch");
+    json_t *total = json_object_get(s->events.start, "total_steps");
     json_t *figures, *rest;
 
     CO_TRY(page_pack_figures(&figures, s));
@@ -309,7 +309,7 @@ static co_status page_pack(json_t **out, const co_page_source *s)
                   "summary", s->file[PAGE_SUMMARY], "profile", s->file[PAGE_PROFILE], "classes",
                   json_object_get(s->file[PAGE_DATA], "classes"), "start", s->events.first,
                   "config", page_config(run), "events", page_events_json(s), "steps_per_epoch",
-                  (json_t *)(uintptr_t)per_epoch, "total_steps", (json_t *)(uintptr_t)total);
+                  per_epoch, "total_steps", total);
     if (!rest || json_object_update(figures, rest) != 0) {
         json_decref(figures);
         json_decref(rest);

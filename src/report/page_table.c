@@ -52,12 +52,10 @@ static void page_table_keep_span(co_page_table *table, size_t *kept, size_t begi
     for (size_t i = begin; i < end; i++) {
         const double v = table->value[i * table->columns + by];
 
-        if (isnan(v)) /* a loss that is none is worth seeing */
-            high = i;
-        else if (!(v >= table->value[low * table->columns + by]))
+        if (!isnan(v) && !(v >= table->value[low * table->columns + by]))
             low = i;
-        else if (v > table->value[high * table->columns + by])
-            high = i;
+        else if (isnan(v) || v > table->value[high * table->columns + by])
+            high = i; /* a loss that is none is worth seeing */
     }
     page_table_keep(table, kept, low < high ? low : high);
     if (low != high)
