@@ -57,6 +57,5 @@ void co_shard_pattern_name(char out[CO_SHARD_MAX_NAME], const co_shard_pattern *
 
     (void)snprintf(number, sizeof(number), "%0*u", pattern->width, pattern->first + k);
     /* Not longer than the pattern, which has two numbers in place of one. */
-    out[0] = '\0';
-    strcat(strcat(strcat(out, pattern->before), number), pattern->after);
+    stpcpy(stpcpy(stpcpy(out, pattern->before), number), pattern->after);
 }

@@ -148,7 +148,6 @@ co_status co_state_check(const co_state *state, uint64_t batch, uint64_t steps_p
 /* Restore arrays, loss scale and counters into a newly created rank; all ranks from the same state.
    `own` gets the rank's point, or its part of the former ranks' points; the run's position is in
    state->point. Collective. */
-co_status co_state_restore(co_rank_point *own, const co_state_source *source,
-                           const co_state *state);
+co_status co_state_restore(co_rank_point *own, const co_state_source *to, const co_state *state);
 
 #endif

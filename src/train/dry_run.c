@@ -251,11 +251,11 @@ static void dry_estimate(co_dry_run *out, const co_spec *spec)
     const uint64_t every = (uint64_t)spec->evaluate_every, first = out->first_step;
     const uint64_t left = t->total_steps > first ? t->total_steps - first : 0;
     const uint64_t epochs = (left + t->steps_per_epoch - 1) / t->steps_per_epoch;
-    const double evaluations = (double)((epochs + every - 1) / every);
+    const uint64_t evaluations = (epochs + every - 1) / every;
 
     out->epoch_seconds = t->step_seconds * (double)t->steps_per_epoch + t->evaluation_seconds;
-    out->run_seconds =
-        t->start_seconds + t->step_seconds * (double)left + t->evaluation_seconds * evaluations;
+    out->run_seconds = t->start_seconds + t->step_seconds * (double)left +
+                       t->evaluation_seconds * (double)evaluations;
 }
 
 static co_status dry_rank(co_comm *comm, void *arg)

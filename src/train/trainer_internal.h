@@ -226,8 +226,8 @@ void trainer_close_late(trainer *t);
 co_status trainer_step(trainer *t);
 /* Begin step `step`, and do or queue its work as it is. */
 co_status trainer_give_plainly(trainer *t, trainer_given *given, uint64_t step);
-/* The work alone, of t->now. */
-co_status trainer_work(void *trainer);
+/* The work alone, of t->now; `arg` is the trainer. */
+co_status trainer_work(void *arg);
 /* Takes the results of all steps, and reports them. Before anything is saved, exported, called best
    or final, or seen by others. Collective. */
 co_status trainer_settle(trainer *t);

@@ -67,9 +67,15 @@ static co_batch step_shard(const trainer *t, const co_batch *batch, int i)
                           co_sampler_local(sampler, batch->step, t->shards.first + i));
 }
 
+/* Shards of this rank in a step. */
+static uint64_t step_shards(const trainer *t)
+{
+    return t->shards.tree ? (uint64_t)t->shards.n : 1;
+}
+
 uint64_t trainer_parts(const trainer *t)
 {
-    return (uint64_t)t->job->spec.accumulate * (t->shards.tree ? (uint64_t)t->shards.n : 1);
+    return (uint64_t)t->job->spec.accumulate * step_shards(t);
 }
 
 co_batch trainer_part(const trainer *t, const co_batch *batch, uint64_t part)
@@ -270,22 +276,22 @@ static co_status step_give(trainer *t, uint64_t n)
 /* Wait for a queued step, the only wait for it, and read its results. */
 static co_status step_take_late(trainer_given *g, trainer *t)
 {
-    const uint64_t parts = (uint64_t)t->job->spec.accumulate, all = trainer_parts(t);
+    const uint64_t parts = (uint64_t)t->job->spec.accumulate, shards = step_shards(t);
     co_result shard[CO_MODEL_MAX_LATE] = {{0}};
 
     if (!step_is_late(t))
         return CO_OK;
     CO_TRY(co_comm_wait_fence(t->comm, t->replay.found[g->last].done));
     CO_TRY(co_distributed_take(t->distributed, t->replay.found[g->place].values));
-    for (uint64_t k = 0; k < all; k++) {
-        const int i = (int)(k / parts);
-        co_result part;
+    for (uint64_t i = 0; i < shards; i++) {
+        for (uint64_t k = 0; k < parts; k++) {
+            co_result part;
 
-        co_model_take_late(&part, t->job->model, g->place, k);
-        CO_TRY(step_count(&shard[i], t, &part, t->shards.first + i));
-    }
-    for (uint64_t i = 0; i < all / parts; i++)
+            co_model_take_late(&part, t->job->model, g->place, i * parts + k);
+            CO_TRY(step_count(&shard[i], t, &part, t->shards.first + (int)i));
+        }
         co_metrics_add(&g->seen, &shard[i]);
+    }
     g->own = g->seen;
     if (t->shards.tree)
         CO_TRY(co_shards_take_late(&g->seen, &t->shards, shard));
