@@ -290,8 +290,8 @@ static void tiles_layers_agree_with_fp32(void **state)
         half_run(&tiles_cases[i], &bf16);
 }
 
-/* Of a residual block the loops of the form run the convolutions, and batch norm reads their layout.
-   Without this the comparison would pass for loops that are never chosen. */
+/* Of a residual block the loops of the form run the convolutions, and batch norm reads their
+   layout. Without this the comparison would pass for loops that are never chosen. */
 static void kernels_of_the_form_run_a_residual_block(void **state)
 {
     const harness_mode mode = {.backends = half_backends,
