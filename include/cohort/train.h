@@ -274,7 +274,7 @@ static inline co_status co_evaluate(co_eval_summary *out, const co_train_options
 {
     return co_evaluate_classes_sized(out, sizeof(*out), NULL, options, sizeof(*options), weights);
 }
-/** As co_evaluate; also the confusion matrix. */
+/** As co_evaluate; also the confusion matrix. CO_E_USAGE where the network does not classify. */
 static inline co_status co_evaluate_classes(co_eval_summary *out, co_confusion *confusion,
                                             const co_train_options *options, const char *weights)
 {

@@ -157,6 +157,9 @@ static co_status eval_measure(co_eval_summary *result, co_confusion *confusion,
     if (!o->logits)
         return co_evaluate_classes(result, confusion, run, weights);
     st = co_evaluate_logits(result, confusion, &logits, run, weights);
+    if (st == CO_OK && confusion && !confusion->count)
+        st = co_fail(CO_E_USAGE, "--classes: for networks that classify; this one gives other "
+                                 "values");
     if (st == CO_OK)
         st = eval_write_logits(o->logits, &logits);
     co_logits_free(&logits);

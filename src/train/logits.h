@@ -16,8 +16,8 @@ typedef struct co_logits {
     float *value; /* owned: (samples, classes), in the order of the set */
 } co_logits;
 
-/* As co_evaluate_classes, whose `confusion` may be NULL; also the logits. CO_E_USAGE of networks of
-   tokens, and under MPI. */
+/* As co_evaluate_classes, whose `confusion` may be NULL, and is left as it is where the network
+   does not classify; also the logits. CO_E_USAGE of networks of tokens, and under MPI. */
 co_status co_evaluate_logits(co_eval_summary *out, co_confusion *confusion, co_logits *logits,
                              const co_train_options *options, const char *weights);
 /* Of these images instead of the test split, by a network that classifies: every step from a file's

@@ -146,12 +146,15 @@ static co_status run_take_logits(co_logits *out, const co_job *job, size_t bytes
     return CO_OK;
 }
 
+/* `confusion` and `logits`: NULL is not wanted; of values there is no confusion. */
 static co_status run_measure(co_job *job, co_confusion *confusion, co_logits *logits,
                              const co_train_options *options)
 {
     size_t confusion_bytes = 0, logit_bytes = 0;
     co_status st = CO_OK;
 
+    if (co_model_target(job->model) != CO_TARGET_LABEL)
+        confusion = NULL;
     if (confusion)
         st = run_map_confusion(job, &confusion_bytes);
     if (st == CO_OK && logits)
@@ -181,6 +184,9 @@ static co_status run_evaluate(co_job *job, co_confusion *confusion, co_logits *l
     CO_TRY(co_run_open(job, options, false));
     if (job->images && co_model_target(job->model) != CO_TARGET_LABEL)
         return co_fail(CO_E_USAGE, "predict is for networks that classify images; this one gives "
+                                   "other values");
+    if (confusion && !logits && co_model_target(job->model) != CO_TARGET_LABEL)
+        return co_fail(CO_E_USAGE, "confusion matrix: for networks that classify; this one gives "
                                    "other values");
     /* The last batch, too: kernels depend on the size, and predict computes in full batches. */
     if (job->images ? job->pad_images : run_has_classes(job->model))

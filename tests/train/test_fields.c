@@ -104,6 +104,25 @@ static void fields_regression_trains_like_one_rank(void **state)
     assert_true(one.test_loss == two.test_loss && one.train_loss == two.train_loss);
 }
 
+static void fields_regression_has_no_confusion(void **state)
+{
+    co_confusion confusion = {.count = NULL};
+    co_train_summary trained;
+    co_eval_summary eval;
+    char text[1024];
+    const co_train_options options = {.config_text = text, .ranks = 1, .quiet = true};
+
+    (void)state;
+    make_data(false);
+    assert_trained(&trained, "mse_loss", 1, NULL);
+    snprintf(text, sizeof(text), config, folder, "mse_loss");
+    assert_int_equal(
+        co_evaluate_classes(&eval, &confusion, &options, folder_path("run/final.safetensors")),
+        CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), "classify"));
+    assert_null(confusion.count);
+}
+
 static void fields_multi_label_trains_like_one_rank(void **state)
 {
     co_train_summary one, two;
@@ -300,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_regression_trains_like_one_rank),
+        cmocka_unit_test(fields_regression_has_no_confusion),
         cmocka_unit_test(fields_multi_label_trains_like_one_rank),
         cmocka_unit_test(metrics_of_any_split_are_the_same),
         cmocka_unit_test(metrics_of_a_resumed_run_are_the_same),
