@@ -9,6 +9,7 @@
 #include "core/plural.h"
 #include "plan/sweep.h"
 
+#define PAGE_STEP   20.0 /* between lines of a chart in percent */
 #define PAGE_WIDTH  640.0
 #define PAGE_HEIGHT 320.0
 #define PAGE_LEFT   70.0
@@ -88,8 +89,11 @@ static void page_tick(FILE *out, const page_chart *c, double value)
 
 static void page_axes(FILE *out, const page_chart *c)
 {
-    for (double v = c->low; v <= c->high * 1.0001; v = c->log ? v * 10 : v + 20)
-        page_tick(out, c, v);
+    const int ticks =
+        (int)lround(c->log ? log10(c->high / c->low) : (c->high - c->low) / PAGE_STEP);
+
+    for (int i = 0; i <= ticks; i++)
+        page_tick(out, c, c->log ? c->low * pow(10, i) : c->low + PAGE_STEP * i);
     for (int64_t ranks = 1; ranks <= CO_SWEEP_RANKS; ranks *= 4)
         fprintf(out, "<text x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\">%" PRId64 "</text>\n",
                 page_x((double)ranks), PAGE_HEIGHT - PAGE_BOTTOM + 18, ranks);

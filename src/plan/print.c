@@ -14,7 +14,10 @@
 
 static char *print_bytes(char *out, size_t size, double bytes)
 {
-    return bytes > 0 ? co_format_bytes(out, size, (uint64_t)bytes) : strcpy(out, "-");
+    if (bytes > 0)
+        return co_format_bytes(out, size, (uint64_t)bytes);
+    snprintf(out, size, "-");
+    return out;
 }
 
 static void print_work(FILE *out, const co_sweep *s)
@@ -48,7 +51,7 @@ static void print_money(char out[32], const co_sweep *s, double price)
     if (price > 0)
         snprintf(out, 32, "%s%.3g", s->cluster->currency, price);
     else
-        strcpy(out, "-");
+        snprintf(out, 32, "-");
 }
 
 static void print_point(FILE *out, const co_sweep *s, const co_prediction *p)

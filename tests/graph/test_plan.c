@@ -367,7 +367,8 @@ static bool plan_always(const co_call *call)
 }
 
 /* If a preferred kernel computes in floats, its tensors stay floats. If there is no kernel of 16
-   bits, or the level demands 16 bits everywhere, tensors have 16 bits as requested. */
+   bits and none prefers floats, or the level demands 16 bits everywhere, tensors have 16 bits as
+   requested. */
 static void plan_kernel_preferring_fp32_keeps_fp32(void **state)
 {
     const co_kernel *const of_ref = co_backend_ref.kernels[0];
@@ -392,6 +393,8 @@ static void plan_kernel_preferring_fp32_keeps_fp32(void **state)
     assert_int_equal(plan_conv_dtype(g, store, turned, false), CO_F32);
     assert_int_equal(plan_conv_dtype(g, store, turned, true), CO_BF16);
     half.half = 1u << CO_F16;
+    assert_int_equal(plan_conv_dtype(g, store, both, false), CO_F32);
+    half.prefers_fp32 = NULL;
     assert_int_equal(plan_conv_dtype(g, store, both, false), CO_BF16);
     co_store_destroy(store);
     co_graph_destroy(g);

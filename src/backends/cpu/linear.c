@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
+#include "core/isa.h"
 #include "core/parallel.h"
 
 /* Measured: with as many samples at most, and rows as long at least, fp32 products are faster for
@@ -386,11 +387,12 @@ static bool linear_supports(const co_call *call, const char **why)
     return linear_supports_any(call, why) && linear_suits(size.n, size.in, size.out, why);
 }
 
+/* Without instructions for bf16 every layer is rounded, so that the precision can be studied. */
 static bool linear_prefers_fp32(const co_call *call)
 {
     const gemm_size size = gemm_measure(call);
 
-    return size.n <= GEMM_HALF && size.in >= GEMM_HALF_ROW &&
+    return co_isa_has(CO_ISA_AVX512_BF16) && size.n <= GEMM_HALF && size.in >= GEMM_HALF_ROW &&
            size.in * size.out >= GEMM_HALF_WEIGHT;
 }
 
