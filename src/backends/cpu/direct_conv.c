@@ -43,6 +43,10 @@ static bool direct_supports(const co_call *call, const char **why)
     *why = "a result of one pixel is computed faster in fp32";
     if (direct_is_small(call))
         return false;
+    /* What else it would take others compute faster, in fp32. */
+    if (call->in[0]->dtype == CO_BF16 && !co_isa_multiplies_bf16() &&
+        !conv2d_suits_direct(call, why))
+        return false;
     *why = "its channels are in groups";
     if (a->groups != 1)
         return false;
