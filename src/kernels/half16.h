@@ -26,9 +26,14 @@ SIMD_INLINE uvec half16_bits(half16 value)
 #endif
 }
 
+SIMD_INLINE vec half16_widen(half16 value)
+{
+    return (vec)(half16_bits(value) << 16);
+}
+
 SIMD_INLINE vec half16_load(const uint16_t *from)
 {
-    return (vec)(half16_bits(half16_take(from)) << 16);
+    return half16_widen(half16_take(from));
 }
 
 /* To nearest, ties to even. */

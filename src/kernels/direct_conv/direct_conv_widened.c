@@ -34,7 +34,7 @@ static void direct_conv_pack_rounded(float *to, const float *weight,
 
     direct_conv_pack(to, weight, shape, k);
     for (int64_t i = 0; i < blocks * shape->taps * LANES; i += LANES)
-        simd_store(to + i, (vec)(half16_bits(half16_round(simd_load(to + i))) << 16));
+        simd_store(to + i, half16_widen(half16_round(simd_load(to + i))));
 }
 
 #include "kernels/direct_conv/direct_conv_impl.h"

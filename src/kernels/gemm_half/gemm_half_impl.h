@@ -68,7 +68,7 @@ SIMD_INLINE void gemm_half_columns_step(uint16_t *to, const gemm_half_from *from
         __builtin_prefetch(row + GEMM_HALF_STEP * from->step);
         __builtin_prefetch(row + (GEMM_HALF_STEP + 1) * from->step);
         v[p] = half16_join(a, b);
-        part += (vec)(half16_bits(a) << 16) + (vec)(half16_bits(b) << 16);
+        part += half16_widen(a) + half16_widen(b);
     }
     *sum += part;
     simd_transpose(v);

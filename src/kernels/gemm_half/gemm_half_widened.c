@@ -14,14 +14,14 @@ typedef vec (*widened_take)(const void *from, int64_t at, int64_t n, const bool 
 
 SIMD_INLINE vec widened_halves(const void *from, int64_t at, int64_t n, const bool whole)
 {
-    return (vec)(half16_bits(gemm_half_some((const uint16_t *)from + at, n, whole)) << 16);
+    return half16_widen(gemm_half_some((const uint16_t *)from + at, n, whole));
 }
 
 SIMD_INLINE vec widened_floats(const void *from, int64_t at, int64_t n, const bool whole)
 {
     const vec value = gemm_half_floats((const float *)from + at, n, whole);
 
-    return (vec)(half16_bits(half16_round(value)) << 16);
+    return half16_widen(half16_round(value));
 }
 
 /* A square of a step: 16 lines, from line i, and 16 elements, from element k. Vectors are lines, or
