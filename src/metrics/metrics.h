@@ -50,6 +50,9 @@ void co_metric_accumulate_positions(co_sum *sums, const co_metric_batch *batch);
 /* The mean loss of a position; NaN over none. */
 double co_metric_position_loss(const co_sum *sums);
 
+/* With so many classes or fewer, any is among the five likeliest. */
+#define CO_METRIC_FEW_CLASSES 5
+
 /* Whether a network of this form has the metric. */
 bool co_metric_is_defined(const co_metric *metric, const co_metric_form *form);
 /* Whether `value` is better than `than`; any number is better than NaN, which is better than

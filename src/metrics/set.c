@@ -6,8 +6,6 @@
 
 #include "metrics/metrics.h"
 
-#define SET_FEW_CLASSES 5 /* any of them is among the five likeliest */
-
 bool co_metric_better(const co_metric *metric, double value, double than)
 {
     if (isnan(value) || isnan(than))
@@ -65,7 +63,7 @@ static const char *set_kind(co_target target)
 
 bool co_metric_is_defined(const co_metric *metric, const co_metric_form *form)
 {
-    if (metric == &co_metric_accuracy_top5 && form->outputs <= SET_FEW_CLASSES)
+    if (metric == &co_metric_accuracy_top5 && form->outputs <= CO_METRIC_FEW_CLASSES)
         return false;
     return (metric->targets & CO_METRIC_OF(form->target)) &&
            (form->positions || !metric->sequences) && (form->bytes_per_token > 0 || !metric->text);

@@ -41,7 +41,7 @@ static co_status run_eval(co_comm *comm, co_job *job)
         out->loss = result.loss_sum / n;
         out->accuracy = target == CO_TARGET_VALUES ? (double)NAN : (double)result.correct / n;
         out->accuracy_top5 = (double)result.correct5 / n;
-        if (target != CO_TARGET_LABEL || co_dataset_classes(job->test) <= 5)
+        if (target != CO_TARGET_LABEL || co_dataset_classes(job->test) <= CO_METRIC_FEW_CLASSES)
             out->accuracy_top5 = -1;
         out->n_metric = co_measures_name(out->metric, &job->spec.metrics, tested.value);
     }
