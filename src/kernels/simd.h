@@ -79,6 +79,16 @@ SIMD_INLINE vec simd_splat(float value)
 #endif
 }
 
+/* The same vector, in a register: GCC reads one from memory again for each of the few products that
+   use it, and then loads bound these. */
+SIMD_INLINE vec simd_keep(vec value)
+{
+#if defined(__x86_64__) && LANES > 4
+    __asm__("" : "+v"(value));
+#endif
+    return value;
+}
+
 /* Lanes of a where the mask is -1, of b where it is 0. */
 SIMD_INLINE vec simd_select(ivec mask, vec a, vec b)
 {

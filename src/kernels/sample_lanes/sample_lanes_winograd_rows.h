@@ -68,7 +68,7 @@ SIMD_INLINE void lanes_wino_rows_add(vec (*sum)[LANES_ROWS_TILES][LANES_ROWS_POI
 
         SIMD_UNROLL(8)
         for (int k = 0; k < nt; k++)
-            value[k] = simd_load(v + (k * LANES_WINO_IN + j) * LANES);
+            value[k] = simd_keep(simd_load(v + (k * LANES_WINO_IN + j) * LANES));
         SIMD_UNROLL(8) for (int o = 0; o < no; o++)
         {
             const vec each = simd_splat(tap[j * no + o]);
