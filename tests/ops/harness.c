@@ -166,6 +166,8 @@ static co_status harness_add_layer(int *x, int *kept, harness *h, const char *wo
         *kept = *x;
         return CO_OK;
     }
+    if (strcmp(word, "data") == 0)
+        return CO_OK;
     if (strcmp(word, "tie") == 0)
         return co_graph_tie(h->graph, "embedding1.weight");
     if (!op)
@@ -224,12 +226,38 @@ static size_t harness_inputs(const harness *h)
     return (size_t)(h->batch * co_shape_count(&h->graph->var[input].shape));
 }
 
-/* Zeros, to which `source` adds; or tokens, each several times. */
-static void harness_set_input(const harness *h)
+/* Whether the first layer's input has no gradient. */
+static bool harness_is_data(const char *net)
+{
+    return strncmp(net, "data;", strlen("data;")) == 0;
+}
+
+static size_t harness_gcd(size_t a, size_t b)
+{
+    return b ? harness_gcd(b, a % b) : a;
+}
+
+/* Evenly spaced values in (-1, 1) without 0, each used once: visited with a stride coprime to their
+   number. */
+static void harness_fill_source(float *to, size_t count, uint64_t seed)
+{
+    size_t step = (size_t)((double)count * 0.618) + 1, at = (size_t)(seed % count);
+
+    while (harness_gcd(step, count) != 1)
+        step++;
+    for (size_t i = 0; i < count; i++, at = (at + step) % count)
+        to[i] = (2 * (float)at + 0.5f) / (float)count - 1;
+}
+
+/* Zeros, to which `source` adds; or the values themselves; or tokens, each several times. */
+static void harness_set_input(const harness *h, const char *net)
 {
     const int input = co_graph_find_input(h->graph, CO_FIELD_INPUT);
     const size_t limit = (size_t)co_graph_limit(h->graph, input);
     int32_t *token = h->input;
+
+    if (harness_is_data(net))
+        harness_fill_source(h->input, harness_inputs(h), 7);
 
     if (h->graph->var[input].dtype == CO_I32)
         for (size_t i = 0; i < harness_inputs(h); i++)
@@ -248,7 +276,7 @@ static co_status harness_build(harness *h, const co_shape *sample, const char *n
     text = co_arena_strdup(co_config_arena(h->config), net);
     if (!text)
         return CO_E_NOMEM;
-    if (strncmp(net, "embedding", strlen("embedding")) != 0)
+    if (strncmp(net, "embedding", strlen("embedding")) != 0 && !harness_is_data(net))
         CO_TRY(co_graph_add(&x, h->graph, &source_op, "source", &attr, &x));
     kept = x;
     while (text) {
@@ -263,7 +291,7 @@ static co_status harness_build(harness *h, const co_shape *sample, const char *n
     h->input = co_calloc(harness_inputs(h), sizeof(float));
     if (!h->target || !h->label || !h->input)
         return CO_E_NOMEM;
-    harness_set_input(h);
+    harness_set_input(h, net);
     return co_store_create(&h->store, h->graph->n_store, h->graph->n_buffer);
 }
 
@@ -318,23 +346,6 @@ float *harness_values(const harness *h, const co_param *param)
 float *harness_gradients(const harness *h, const co_param *param)
 {
     return param->spec.buffer ? NULL : h->store->grad + param->offset;
-}
-
-static size_t harness_gcd(size_t a, size_t b)
-{
-    return b ? harness_gcd(b, a % b) : a;
-}
-
-/* Evenly spaced values in (-1, 1) without 0, each used once: visited with a stride coprime to their
-   number. */
-static void harness_fill_source(float *to, size_t count, uint64_t seed)
-{
-    size_t step = (size_t)((double)count * 0.618) + 1, at = (size_t)(seed % count);
-
-    while (harness_gcd(step, count) != 1)
-        step++;
-    for (size_t i = 0; i < count; i++, at = (at + step) % count)
-        to[i] = (2 * (float)at + 0.5f) / (float)count - 1;
 }
 
 void harness_fill(harness *h, uint64_t seed)

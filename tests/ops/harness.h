@@ -5,7 +5,8 @@
  * gradient of the input is a range of the store like any other, and a difference quotient can
  * change inputs like weights. It ends with `project`, a loss: each sample's output times a random
  * row. Both are test ops with their own kernels, so graph and plan run as in training. A network
- * that begins with `embedding` gets tokens instead.
+ * that begins with `embedding` gets tokens instead, one that begins with `data` numbers that have
+ * no gradient.
  */
 #ifndef CO_TESTS_OPS_HARNESS_H
 #define CO_TESTS_OPS_HARNESS_H

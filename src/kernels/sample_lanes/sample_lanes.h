@@ -104,6 +104,14 @@ typedef struct lanes_pool {
     bool relu; /* after maxpool; places are LANES_NOWHERE where the result is 0 */
 } lanes_pool;
 
+/* The gradient of pooling windows of 2 x 2, and the places of their maxima. */
+typedef struct lanes_pooled {
+    const float *value;   /* (o, oh, ow) vectors */
+    const uint8_t *place; /* LANES_NOWHERE: counts as zero */
+    int64_t oh, ow;       /* windows */
+    const float *zeros;   /* a row as wide as the planes of x, for rows outside the image */
+} lanes_pooled;
+
 /* Loops that depend on the number of lanes, compiled once per instruction set. A plane is `n`
    vectors. */
 typedef struct lanes_loops {
@@ -122,6 +130,10 @@ typedef struct lanes_loops {
     void (*correlate_weight)(float *sum, float *bias_sum, const float *dy, const float *x,
                              const lanes_window *window, int64_t begin, int64_t end);
     int64_t (*weight_channels)(const lanes_window *window);
+    /* The same, for one input channel and taps side by side, from the gradient of pooling windows;
+       any begin and end. NULL where lanes are not picked by masks. */
+    void (*correlate_picked)(float *sum, float *bias_sum, const lanes_pooled *dy, const float *x,
+                             const lanes_window *window, int64_t begin, int64_t end);
     /* Like correlate, for windows that lanes_winograd_pays accepts. wino_weight computes the
        transformed weight, (64, lanes_winograd_stride); `room`: scratch of wino_room floats. */
     void (*wino_weight)(float *to, const float *weight, const lanes_window *window);

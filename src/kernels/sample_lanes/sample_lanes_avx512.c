@@ -32,6 +32,13 @@ static inline void lanes_write_bytes(unsigned char *to, lanes_int v)
 }
 
 #define LANES_SQUEEZES 0
+#define LANES_PICKS
+
+static inline __mmask16 lanes_bits(const unsigned char *from, int bits)
+{
+    return _mm_test_epi8_mask(_mm_loadu_si128((const __m128i *)(const void *)from),
+                              _mm_set1_epi8((char)bits));
+}
 
 static inline void lanes_squeeze(float *to, unsigned mask, __m512 v)
 {

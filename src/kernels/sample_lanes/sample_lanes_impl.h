@@ -15,6 +15,8 @@
  *   LANES_SQUEEZES there is lanes_squeeze(to, mask, v): stores the lanes whose bit is set, first,
  *                  and writes LANES floats at most; its value: pays from so many spots of LANES
  *                  vectors on
+ *   LANES_PICKS    lanes are picked by masks: there is lanes_bits(from, bits), a mask of the lanes
+ *                  whose byte has some of these bits
  *   LANES_ROWS_TILES, LANES_ROWS_POINTS   of sample_lanes_winograd_rows.h, if not 1 tile and 8
  *
  * Independent of calls, tensors and plans.
@@ -316,6 +318,11 @@ static void lanes_reduce(float *to, const float *from, int64_t n, bool add)
 #include "kernels/sample_lanes/sample_lanes_random.h"
 #include "kernels/sample_lanes/sample_lanes_sparse.h"
 #include "kernels/sample_lanes/sample_lanes_squares.h"
+#ifdef LANES_PICKS
+#include "kernels/sample_lanes/sample_lanes_picked.h"
+#else
+#define lanes_correlate_picked NULL
+#endif
 #include "kernels/sample_lanes/sample_lanes_winograd.h"
 
 /* --- element by element --- */
@@ -398,6 +405,7 @@ const lanes_loops LANES_TABLE = {
     .correlate = lanes_correlate,
     .correlate_weight = lanes_correlate_weight,
     .weight_channels = lanes_weight_channels,
+    .correlate_picked = lanes_correlate_picked,
     .wino_weight = lanes_wino_weight,
     .wino_room = lanes_wino_room,
     .wino_part = lanes_wino_part,

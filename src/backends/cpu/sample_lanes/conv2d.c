@@ -8,31 +8,12 @@
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
-#include "backends/cpu/sample_lanes/kernels.h"
+#include "backends/cpu/sample_lanes/conv2d.h"
 
 /* more channels do not stay in a cache */
 #define CONV2D_MAX_CHANNELS 64
 /* Lanes of samples win if lanes of channels would need this many times the useful work. */
 #define CONV2D_MIN_WASTE 1.25
-
-typedef struct conv2d {
-    lanes_window forward, data;
-    int threads;
-    /* Offsets in scratch during backward, after dy in blocks. In forward a transformed weight is
-       at 0. */
-    size_t mirrored, sum, bias_sum, data_form;
-    /* Offsets in a thread's scratch, where padded planes of x, or in backward of dy, are at 0: in
-       forward wino_room and the rows of a band, in backward padded x, dy of a block, wino_room. */
-    size_t work, rows, x_pad, full, data_work;
-    sample_lanes_sparse sparse;
-    /* With a fused max pooling: places of the maxima are in the workspace. */
-    bool pooled;
-    lanes_pool pool;
-    size_t place; /* in the workspace */
-    int64_t band; /* rows of windows per pass */
-    /* Use Winograd's algorithm, which needs a transformed weight and wino_room. */
-    bool wino, wino_data;
-} conv2d;
 
 /* A first layer with so few channels is always faster here. */
 #define CONV2D_FIRST_IN  3
@@ -84,7 +65,7 @@ static bool conv2d_supports(const co_call *call, const char **why)
     return in->layout.format == CO_FORMAT_PLAIN || sample_lanes_is_blocked(in);
 }
 
-static void conv2d_describe(conv2d *self, const co_call *call)
+static void conv2d_describe(lanes_conv2d *self, const co_call *call)
 {
     const co_conv2d_attr *a = call->attr;
     const int64_t *in = call->in[0]->shape.dim, *out = call->unfused_shape.dim;
@@ -115,28 +96,28 @@ static void conv2d_describe(conv2d *self, const co_call *call)
 }
 
 /* Bytes of a block with padding columns; 0 without padding. */
-static size_t conv2d_pad_bytes(const lanes_window *s)
+size_t lanes_conv2d_pad_bytes(const lanes_window *s)
 {
     const int64_t lanes = lanes_choose()->lanes;
 
     return s->pad_w ? (size_t)(s->c * s->h * (s->w + 2 * s->pad_w) * lanes) * sizeof(float) : 0;
 }
 
-static size_t conv2d_aligned(size_t bytes)
+size_t lanes_conv2d_aligned(size_t bytes)
 {
     return (bytes + 63) / 64 * 64;
 }
 
 /* Bytes of a transformed weight; and of wino_room. */
-static size_t conv2d_form_bytes(const lanes_window *s)
+size_t lanes_conv2d_form_bytes(const lanes_window *s)
 {
-    return conv2d_aligned((size_t)(LANES_WINOGRAD_PLACES * lanes_winograd_stride(s)) *
-                          sizeof(float));
+    return lanes_conv2d_aligned((size_t)(LANES_WINOGRAD_PLACES * lanes_winograd_stride(s)) *
+                                sizeof(float));
 }
 
-static size_t conv2d_work_bytes(const lanes_window *s)
+size_t lanes_conv2d_work_bytes(const lanes_window *s)
 {
-    return conv2d_aligned((size_t)lanes_choose()->wino_room(s) * sizeof(float));
+    return lanes_conv2d_aligned((size_t)lanes_choose()->wino_room(s) * sizeof(float));
 }
 
 /* Fuses maxpool, with a relu before or after it. */
@@ -154,7 +135,7 @@ static bool conv2d_fuses(const co_call *call)
 }
 
 /* Rows of windows that fill whole tiles of Winograd's algorithm. */
-static int64_t conv2d_band(const conv2d *self)
+static int64_t conv2d_band(const lanes_conv2d *self)
 {
     int64_t band = 1;
 
@@ -163,23 +144,23 @@ static int64_t conv2d_band(const conv2d *self)
     return band < self->pool.oh ? band : self->pool.oh;
 }
 
-static size_t conv2d_block_bytes(const lanes_window *s, int64_t rows)
+size_t lanes_conv2d_block_bytes(const lanes_window *s, int64_t rows)
 {
     return (size_t)(s->o * rows * s->ow * lanes_choose()->lanes) * sizeof(float);
 }
 
 static co_status conv2d_plan(co_call *call)
 {
-    conv2d *self = call->self;
+    lanes_conv2d *self = call->self;
     size_t own;
 
     conv2d_describe(self, call);
     sample_lanes_block(call->out[0]);
     self->threads = sample_lanes_threads(call);
-    call->workspace_bytes = self->place = conv2d_aligned(sample_lanes_room(call->in[0]));
+    call->workspace_bytes = self->place = lanes_conv2d_aligned(sample_lanes_room(call->in[0]));
     self->wino = !call->direct_convolution && lanes_winograd_pays(&self->forward);
-    self->work = conv2d_aligned(conv2d_pad_bytes(&self->forward));
-    self->rows = own = self->work + (self->wino ? conv2d_work_bytes(&self->forward) : 0);
+    self->work = lanes_conv2d_aligned(lanes_conv2d_pad_bytes(&self->forward));
+    self->rows = own = self->work + (self->wino ? lanes_conv2d_work_bytes(&self->forward) : 0);
     self->pooled = call->fused[0] != NULL;
     if (self->pooled) {
         self->pool =
@@ -187,41 +168,17 @@ static co_status conv2d_plan(co_call *call)
                                        call->unfused_shape.dim, call->out[0]->shape.dim);
         self->pool.relu = call->fused[1] != NULL;
         self->band = conv2d_band(self);
-        own += conv2d_block_bytes(&self->forward, (self->band - 1) * self->pool.sh + self->pool.kh);
+        own += lanes_conv2d_block_bytes(&self->forward,
+                                        (self->band - 1) * self->pool.sh + self->pool.kh);
     }
-    cpu_need_scratch(call, self->wino ? conv2d_form_bytes(&self->forward) : 0, own);
+    cpu_need_scratch(call, self->wino ? lanes_conv2d_form_bytes(&self->forward) : 0, own);
     if (self->pooled && call->training)
         call->workspace_bytes += call->out[0]->bytes / sizeof(float);
     return CO_OK;
 }
 
-static co_status conv2d_plan_backward(co_call *call)
-{
-    conv2d *self = call->self;
-    const size_t lane_bytes = (size_t)lanes_choose()->lanes * sizeof(float);
-    const size_t count = (size_t)co_shape_count(&call->param[0].shape);
-
-    self->wino_data =
-        call->grad_in[0] && !call->direct_convolution && lanes_winograd_pays(&self->data);
-    self->mirrored = conv2d_aligned(sample_lanes_room(call->grad_out[0]));
-    self->sum = self->mirrored + conv2d_aligned(count * sizeof(float));
-    self->bias_sum = self->sum + conv2d_aligned(count * lane_bytes);
-    self->data_form = self->bias_sum + conv2d_aligned((size_t)self->forward.o * lane_bytes);
-    self->x_pad = conv2d_aligned(conv2d_pad_bytes(&self->data));
-    self->full = self->x_pad + conv2d_aligned(conv2d_pad_bytes(&self->forward));
-    self->data_work = self->full;
-    if (self->pooled)
-        self->data_work += conv2d_aligned(conv2d_block_bytes(&self->forward, self->forward.oh));
-    cpu_need_scratch(call, self->data_form + (self->wino_data ? conv2d_form_bytes(&self->data) : 0),
-                     self->data_work + (self->wino_data ? conv2d_work_bytes(&self->data) : 0));
-    if (call->grad_in[0])
-        sample_lanes_block(call->grad_in[0]);
-    return sample_lanes_sparse_plan(&self->sparse, call, self->pooled ? &self->pool : NULL,
-                                    self->mirrored);
-}
-
 /* A block with padding columns: x itself if there are none, else a copy in `room`. */
-static const float *conv2d_pad(float *room, const float *x, const lanes_window *s)
+const float *lanes_conv2d_pad(float *room, const float *x, const lanes_window *s)
 {
     const int64_t lanes = lanes_choose()->lanes;
     const size_t edge = (size_t)(s->pad_w * lanes), row = (size_t)(s->w * lanes);
@@ -242,7 +199,7 @@ static const float *conv2d_pad(float *room, const float *x, const lanes_window *
 static void conv2d_correlate(float *y, const co_call *call, char *own, const float *x,
                              const lanes_window *s)
 {
-    const conv2d *self = call->self;
+    const lanes_conv2d *self = call->self;
     const lanes_loops *lanes = lanes_choose();
     const float *bias = call->n_param > 1 ? call->param[1].data : NULL;
 
@@ -257,7 +214,7 @@ static void conv2d_correlate(float *y, const co_call *call, char *own, const flo
 static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call, char *own,
                                   const float *x)
 {
-    const conv2d *self = call->self;
+    const lanes_conv2d *self = call->self;
     const lanes_loops *lanes = lanes_choose();
     float *rows = (float *)(void *)(own + self->rows);
     const int64_t wide = self->pool.ow * lanes->lanes, all = self->forward.o;
@@ -286,10 +243,10 @@ static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call,
 
 static void conv2d_forward_block(const co_call *call, char *own, int64_t b)
 {
-    const conv2d *self = call->self;
+    const lanes_conv2d *self = call->self;
     const int64_t step = sample_lanes_count(call->out[0]) * lanes_choose()->lanes;
     const float *x = sample_lanes_read_block(call->in[0], call->workspace, b);
-    const float *from = conv2d_pad((float *)(void *)own, x, &self->forward);
+    const float *from = lanes_conv2d_pad((float *)(void *)own, x, &self->forward);
     float *y = (float *)call->out[0]->data + b * step;
     uint8_t *place = NULL;
 
@@ -303,7 +260,7 @@ static void conv2d_forward_block(const co_call *call, char *own, int64_t b)
 
 static co_status conv2d_forward(co_call *call, const co_run *run)
 {
-    const conv2d *self = call->self;
+    const lanes_conv2d *self = call->self;
 
     (void)run;
     if (self->wino)
@@ -318,156 +275,21 @@ static co_status conv2d_forward(co_call *call, const co_run *run)
     return CO_OK;
 }
 
-/* to[c][o][i][j] = weight[o][c][kh - 1 - i][kw - 1 - j] */
-static void conv2d_mirror(float *to, const float *weight, const lanes_window *s)
-{
-    const int64_t taps = s->kh * s->kw;
-
-    for (int64_t o = 0; o < s->o; o++)
-        for (int64_t c = 0; c < s->c; c++)
-            for (int64_t t = 0; t < taps; t++)
-                to[(c * s->o + o) * taps + taps - 1 - t] = *weight++;
-}
-
-static void conv2d_backward_data(float *dx, const co_call *call, char *own, const float *dy)
-{
-    const conv2d *self = call->self;
-    char *scratch = call->scratch;
-    const float *from = conv2d_pad((float *)(void *)own, dy, &self->data);
-
-    if (self->wino_data)
-        lanes_choose()->wino(dx, (float *)(void *)(own + self->data_work), from,
-                             (float *)(void *)(scratch + self->data_form), NULL, &self->data);
-    else
-        lanes_choose()->correlate(dx, from, (float *)(void *)(scratch + self->mirrored), NULL,
-                                  &self->data);
-}
-
-static void conv2d_backward_weight(const co_call *call, char *own, const float *x, const float *dy,
-                                   const co_range *part)
-{
-    const conv2d *self = call->self;
-    char *scratch = call->scratch;
-    const float *from = conv2d_pad((float *)(void *)(own + self->x_pad), x, &self->forward);
-
-    lanes_choose()->correlate_weight((float *)(void *)(scratch + self->sum),
-                                     (float *)(void *)(scratch + self->bias_sum), dy, from,
-                                     &self->forward, part->begin, part->end);
-}
-
-/* Block `b` of the gradient of the convolution's own output, before pooling; at least the channels
-   in `part`. */
-static const float *conv2d_unpool(const co_call *call, char *own, const sample_lanes_grad *dy,
-                                  int64_t b, const co_range *part)
-{
-    const conv2d *self = call->self;
-    const lanes_loops *lanes = lanes_choose();
-    const int64_t plane = self->forward.oh * self->forward.ow * lanes->lanes;
-    const int64_t pooled = self->pool.oh * self->pool.ow * lanes->lanes;
-    float *full = (float *)(void *)(own + self->full);
-
-    if (!self->pooled)
-        return dy->value + b * self->forward.o * plane;
-    for (int64_t o = part->begin; o < part->end; o++) {
-        const int64_t at = (b * self->forward.o + o) * pooled;
-
-        lanes->maxpool_gradient(full + o * plane, dy->place + at, dy->value + at, &self->pool);
-    }
-    return full;
-}
-
-/* Output channels whose weights are thread `t`'s: whole tiles. */
-static co_range conv2d_channels(const conv2d *self, int t)
-{
-    const int64_t n = self->forward.o, tile = lanes_choose()->weight_channels(&self->forward);
-    const co_range part = co_parallel_part((n + tile - 1) / tile, t, self->threads);
-
-    return (co_range){part.begin * tile < n ? part.begin * tile : n,
-                      part.end * tile < n ? part.end * tile : n};
-}
-
-/* Uses all of dy, block by block: dx for the thread's blocks, and dw over all blocks for its
-   channels. Sums over the batch stay in lanes until the end. */
-static void conv2d_backward_part(const co_call *call, const float *x, const sample_lanes_grad *dy,
-                                 const co_run *run, int t)
-{
-    const conv2d *self = call->self;
-    const lanes_window *s = &self->forward;
-    const lanes_loops *lanes = lanes_choose();
-    const int64_t blocks = sample_lanes_blocks(call->in[0]);
-    const int64_t step = s->c * s->h * s->w * lanes->lanes;
-    const int64_t taps = s->c * s->kh * s->kw;
-    const co_range mine = co_parallel_part(blocks, t, self->threads);
-    const co_range all = {0, s->o}, part = conv2d_channels(self, t);
-    const int64_t n = part.end - part.begin;
-    char *scratch = call->scratch, *own = cpu_own_scratch(call, t);
-    float *sum = (float *)(void *)(scratch + self->sum) + part.begin * taps * lanes->lanes;
-    float *bias_sum = (float *)(void *)(scratch + self->bias_sum) + part.begin * lanes->lanes;
-
-    memset(sum, 0, (size_t)(n * taps * lanes->lanes) * sizeof(float));
-    memset(bias_sum, 0, (size_t)(n * lanes->lanes) * sizeof(float));
-    for (int64_t b = 0; b < blocks; b++) {
-        const bool data = call->grad_in[0] && b >= mine.begin && b < mine.end;
-        const float *block = conv2d_unpool(call, own, dy, b, data ? &all : &part);
-
-        if (data)
-            conv2d_backward_data((float *)call->grad_in[0]->data + b * step, call, own, block);
-        if (n > 0)
-            conv2d_backward_weight(call, own, x + b * step, block, &part);
-    }
-    lanes->reduce((float *)call->grad_param[0].data + part.begin * taps, sum, n * taps,
-                  run->accumulate);
-    if (call->n_param > 1)
-        lanes->reduce((float *)call->grad_param[1].data + part.begin, bias_sum, n, run->accumulate);
-}
-
-static void conv2d_backward_full(const co_call *call, const float *x, const sample_lanes_grad *dy,
-                                 const co_run *run)
-{
-    const conv2d *self = call->self;
-    float *mirrored = (float *)(void *)((char *)call->scratch + self->mirrored);
-
-    if (call->grad_in[0])
-        conv2d_mirror(mirrored, call->param[0].data, &self->forward);
-    if (self->wino_data)
-        lanes_choose()->wino_weight((float *)(void *)((char *)call->scratch + self->data_form),
-                                    mirrored, &self->data);
-    CO_PARALLEL_FOR(self->threads)
-    for (int t = 0; t < self->threads; t++)
-        conv2d_backward_part(call, x, dy, run, t);
-}
-
-static co_status conv2d_backward(co_call *call, const co_run *run)
-{
-    const conv2d *self = call->self;
-    const sample_lanes_grad dy = {sample_lanes_grad_out(call),
-                                  self->pooled ? (uint8_t *)call->workspace + self->place : NULL};
-    const float *x = sample_lanes_is_blocked(call->in[0]) ? call->in[0]->data : call->workspace;
-    char *scratch = call->scratch;
-
-    if (sample_lanes_sparse_pays(&self->sparse, call, &dy))
-        sample_lanes_sparse_backward(&self->sparse, call, x, &dy, scratch + self->mirrored,
-                                     self->threads, run);
-    else
-        conv2d_backward_full(call, x, &dy, run);
-    return CO_OK;
-}
-
 static void conv2d_fini(co_call *call)
 {
-    sample_lanes_sparse_fini(&((conv2d *)call->self)->sparse);
+    sample_lanes_sparse_fini(&((lanes_conv2d *)call->self)->sparse);
 }
 
 const co_kernel co_cpu_lanes_conv2d = {
     .op = "conv2d",
     .name = "sample-lanes",
     .reads = CO_READS(CO_FORMAT_SAMPLE_LANES),
-    .self_size = sizeof(conv2d),
+    .self_size = sizeof(lanes_conv2d),
     .supports = conv2d_supports,
     .fuses = conv2d_fuses,
     .plan = conv2d_plan,
-    .plan_backward = conv2d_plan_backward,
+    .plan_backward = lanes_conv2d_plan_backward,
     .forward = conv2d_forward,
-    .backward = conv2d_backward,
+    .backward = lanes_conv2d_backward,
     .fini = conv2d_fini,
 };

@@ -59,9 +59,10 @@ typedef struct sample_lanes_sparse {
 co_status sample_lanes_sparse_plan(sample_lanes_sparse *out, co_call *call, const lanes_pool *pool,
                                    size_t at);
 void sample_lanes_sparse_fini(sample_lanes_sparse *self);
-/* Whether it can be used, and is faster than the dense one for this dy. */
+/* Whether it can be used, and is faster for this dy than the dense one, which costs `dense` times
+   its products. */
 bool sample_lanes_sparse_pays(const sample_lanes_sparse *self, const co_call *call,
-                              const sample_lanes_grad *dy);
+                              const sample_lanes_grad *dy, double dense);
 /* x, grad: in blocks. */
 void sample_lanes_sparse_backward(const sample_lanes_sparse *self, co_call *call, const float *x,
                                   const sample_lanes_grad *grad, char *room, int threads,

@@ -201,7 +201,7 @@ void sample_lanes_sparse_fini(sample_lanes_sparse *self)
 }
 
 bool sample_lanes_sparse_pays(const sample_lanes_sparse *self, const co_call *call,
-                              const sample_lanes_grad *dy)
+                              const sample_lanes_grad *dy, double dense)
 {
     const lanes_sparse *sparse = &self->shape;
     const lanes_loops *lanes = lanes_choose();
@@ -220,7 +220,7 @@ bool sample_lanes_sparse_pays(const sample_lanes_sparse *self, const co_call *ca
         all += call->unfused_shape.dim[1] * call->unfused_shape.dim[2] * call->unfused_shape.dim[3];
     }
     return (double)spots * (lanes->spot_cost + cost * (double)vectors) <
-           (double)all * (call->grad_in[0] ? 2 * weight : weight);
+           (double)all * (call->grad_in[0] ? 2 * weight : weight) * dense;
 }
 
 /* Offset of weight[c][i][0] in one output channel's vectors, (i, (j, c)). */
