@@ -72,16 +72,16 @@ static int page_teardown(void **state)
 
 #define PAGE_CURVE(run) "document.querySelector('#chart-loss [data-run=\"" run "\"]')?.dataset"
 
-/* The event of metrics.jsonl that has the loss of the curve's last point. */
+/* The event of metrics.jsonl that has the loss of the curve's last point: of steps, or of epochs
+   until there are steps enough for a line. */
 static void assert_curve_ends_in_file(void)
 {
     const uint64_t start = co_clock_ns();
-    char wanted[64], *file = NULL, *last;
+    char *file = NULL, *last;
     size_t room = 0;
     bool found = false;
 
     last = browser_value(&b, "String(Number(" PAGE_CURVE("a") ".last).toPrecision(5))");
-    snprintf(wanted, sizeof(wanted), "%.5s", last);
     while (!found) {
         FILE *in = fopen(folder_path("runs/a/metrics.jsonl"), "r");
         char value[64], *at;
@@ -89,7 +89,7 @@ static void assert_curve_ends_in_file(void)
         assert_non_null(in);
         while (!found && getline(&file, &room, in) > 0) {
             at = strstr(file, "\"train_loss\":");
-            if (!at || !strstr(file, "\"event\":\"step\""))
+            if (!at)
                 continue;
             snprintf(value, sizeof(value), "%.*g", 5, strtod(at + 13, NULL));
             found = strtod(value, NULL) == strtod(last, NULL);
