@@ -88,11 +88,16 @@ static void lanes_picked_any(float *sum, const lanes_picked *p, int64_t from, in
    takes. */
 static void lanes_picked_bias(float *sum, const lanes_picked *p)
 {
-    vec all[2] = {simd_load(sum), {0}};
+    vec a = simd_load(sum), b = {0};
+    int64_t v = 0;
 
-    for (int64_t v = 0; v < p->windows; v++)
-        all[v % 2] += lanes_picked_gradient(p, v);
-    simd_store(sum, all[0] + all[1]);
+    for (; v + 1 < p->windows; v += 2) {
+        a += lanes_picked_gradient(p, v);
+        b += lanes_picked_gradient(p, v + 1);
+    }
+    if (v < p->windows)
+        a += lanes_picked_gradient(p, v);
+    simd_store(sum, a + b);
 }
 
 static void lanes_correlate_picked(float *sum, float *bias_sum, const lanes_pooled *dy,
