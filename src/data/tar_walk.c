@@ -120,7 +120,7 @@ static co_status walk_flush(walk *w)
     if (!w->open)
         return CO_OK;
     if (!w->has_image)
-        return walk_fail(w, "has no image: KEY.jpg, KEY.jpeg or KEY.png");
+        return walk_fail(w, "has no image: KEY.jpg, KEY.jpeg or KEY.png, where KEY has no dot");
     if (!has_label)
         return co_fail(
             CO_E_DATA,

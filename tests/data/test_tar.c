@@ -220,6 +220,24 @@ static void tar_files_of_gnu_tar_are_read(void **state)
     }
 }
 
+/* What follows the first dot is the kind of a member: a mask beside the image is another. */
+static void tar_key_ends_at_first_dot(void **state)
+{
+    co_dataset *tar;
+
+    (void)state;
+    folder_run(
+        "mkdir -p dots/in/v1.0 dots/train && for k in 0 1; do "
+        "cp \"images/train/class 1/1.jpg\" dots/in/v1.0/$k.jpg && echo $k >dots/in/v1.0/$k.cls && "
+        "cp \"images/train/class 1/0.png\" dots/in/v1.0/$k.seg.png; done && "
+        "tar --sort=name -cf dots/train/x.tar -C dots/in v1.0");
+    tar = open_set(TAR, "dots", CO_SPLIT_TRAIN);
+    assert_int_equal(co_dataset_count(tar), 2);
+    for (uint64_t i = 0; i < 2; i++)
+        assert_int_equal(co_dataset_label(tar, i), i);
+    co_dataset_destroy(tar);
+}
+
 static void expect_refused(const char *below, co_split split, const char *words)
 {
     char text[512];
@@ -244,6 +262,7 @@ static void tar_sample_with_missing_part_is_refused(void **state)
         {"cp ../images/train/*0/1.jpg a.jpg; echo '{\"label\": -1}' >a.json", "has no class"},
         {"ln -s a a.jpg; echo 1 >a.cls", "'a.jpg' is a link"},
         {"echo text >readme.txt", "sample 'readme' has no image"},
+        {"cp ../images/train/*0/1.jpg a.1.jpg; echo 1 >a.1.cls", "KEY.png, where KEY has no dot"},
         {"echo text >README", "hold no sample"},
     };
 
@@ -371,6 +390,7 @@ int main(void)
         cmocka_unit_test(tar_without_index_has_same_samples),
         cmocka_unit_test(tar_pixels_become_png_files),
         cmocka_unit_test(tar_files_of_gnu_tar_are_read),
+        cmocka_unit_test(tar_key_ends_at_first_dot),
         cmocka_unit_test(tar_sample_with_missing_part_is_refused),
         cmocka_unit_test(tar_damaged_file_is_noticed),
         cmocka_unit_test(tar_damaged_index_is_refused),
