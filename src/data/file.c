@@ -55,8 +55,10 @@ static co_status file_unpack(co_file *out, size_t *size, const uint8_t *bytes, s
         return co_fail(CO_E_DATA, "%s: gzip data that is damaged or cut short; fetch it again",
                        name);
     if (claim > CO_FILE_MAX_UNPACKED)
-        return co_fail(CO_E_DATA, "%s: unpacks to more than %zu bytes; unpack it with gunzip", name,
-                       CO_FILE_MAX_UNPACKED);
+        return co_fail(CO_E_DATA,
+                       "%s: gzip data that is cut short, or unpacks to more than %zu bytes; `gzip "
+                       "-t` says which: fetch it again, or unpack it with gunzip",
+                       name, CO_FILE_MAX_UNPACKED);
     out->unpacked = co_calloc(claim, 1);
     if (!out->unpacked)
         return CO_E_NOMEM;

@@ -190,6 +190,20 @@ static void idx_gzip_with_false_size_is_refused(void **state)
     assert_int_equal(co_mem_count(), 0);
 }
 
+/* The last bytes of a file that is cut short are any: half of the time more than is unpacked. */
+static void idx_truncated_large_gzip_is_refused_as_such(void **state)
+{
+    const size_t size = (size_t)4 << 20;
+    uint8_t *packed = co_calloc(size, 1);
+
+    (void)state;
+    assert_non_null(packed);
+    memcpy(packed, "\x1f\x8b\x08", 3);
+    packed[size - 1] = 0xc0;
+    assert_refused(packed, size, 3, "cut short, or unpacks to more than 2147483648 bytes");
+    co_free(packed);
+}
+
 static void idx_bytes_after_gzip_are_refused(void **state)
 {
     uint8_t bytes[256], packed[400];
@@ -239,6 +253,7 @@ int main(void)
         cmocka_unit_test(idx_truncated_gzip_is_refused),
         cmocka_unit_test(idx_gzip_with_flipped_bit_gives_no_false_data),
         cmocka_unit_test(idx_gzip_with_false_size_is_refused),
+        cmocka_unit_test(idx_truncated_large_gzip_is_refused_as_such),
         cmocka_unit_test(idx_bytes_after_gzip_are_refused),
         cmocka_unit_test(idx_gzip_content_is_checked),
         cmocka_unit_test(idx_failed_allocation_is_an_error),
