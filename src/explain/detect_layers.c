@@ -40,20 +40,21 @@ const co_detector co_detect_frozen = {
     .find = detect_frozen,
 };
 
-#define DEAD_SHARE 0.5 /* of the units before a ReLU */
+#define DEAD_SHARE   0.5 /* of the units before a ReLU */
+#define DEAD_SAMPLES 8   /* of fewer any unit may miss all */
 
 static bool detect_dead(co_finding *out, const co_evidence *e, const co_finding *earlier, int n)
 {
     const co_evidence_weights *w = &e->weights;
 
     if (co_finding_has(earlier, n, "high-rate") || !w->known || w->units == 0 ||
-        (double)w->dead < DEAD_SHARE * (double)w->units)
+        w->sample_batch < DEAD_SAMPLES || (double)w->dead < DEAD_SHARE * (double)w->units)
         return false;
     DETECT_TITLE(out, "units before a ReLU are dead");
     DETECT_EVIDENCE(out,
-                    "%" PRIu64 " of %" PRIu64
-                    " get no gradient from any of 128 training samples, most of them in %.60s",
-                    w->dead, w->units, CO_SHOW(w->most_dead));
+                    "%" PRIu64 " of %" PRIu64 " get no gradient from any of %" PRIu64
+                    " training samples, most of them in %.60s",
+                    w->dead, w->units, w->sample_batch, CO_SHOW(w->most_dead));
     DETECT_REMEDY(out, "optimizer.lr: a lower one, or a `schedule` with warmup, keeps them alive");
     return true;
 }

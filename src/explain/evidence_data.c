@@ -28,6 +28,16 @@ static uint64_t data_stride(uint64_t count, uint64_t most)
     return count > most ? (count + most - 1) / most : 1;
 }
 
+/* Whether a sample was read; a damaged one that the run skips is left out, and is no error. */
+static bool data_has(co_status *st, const co_dataset *data)
+{
+    const bool has = *st == CO_OK;
+
+    if (*st == CO_E_DATA && co_dataset_skips_bad(data))
+        *st = CO_OK;
+    return has;
+}
+
 /* ---- values ---- */
 
 static co_status data_moments(co_evidence_data *out, const co_dataset *train)
@@ -43,7 +53,9 @@ static co_status data_moments(co_evidence_data *out, const co_dataset *train)
         shape->dim[0] < CO_EVIDENCE_CHANNELS ? (int)shape->dim[0] : CO_EVIDENCE_CHANNELS;
     for (uint64_t i = 0; st == CO_OK && i < count; i += stride) {
         st = co_dataset_read(train, value, i);
-        for (int c = 0; st == CO_OK && c < out->channels; c++)
+        if (!data_has(&st, train))
+            continue;
+        for (int c = 0; c < out->channels; c++)
             for (size_t k = 0; k < plane; k++) {
                 const double v = (double)value[(size_t)c * plane + k];
 
@@ -141,8 +153,9 @@ static int64_t data_nearest(const data_means *m)
     return best;
 }
 
-static co_status data_take(data_means *m, uint64_t i)
+static co_status data_take(int32_t *label, const data_means *m, uint64_t i)
 {
+    CO_TRY(co_dataset_take_label(label, m->train, i));
     CO_TRY(co_dataset_read(m->train, m->value, i));
     data_reduce(m->sample, m->value, co_dataset_shape(m->train));
     return CO_OK;
@@ -170,13 +183,14 @@ static co_status data_judge(co_evidence_data *out, data_means *m)
 
     for (uint64_t begin = 0; st == CO_OK && begin < count; begin += stride) {
         uint64_t i = begin;
-        const bool learns = data_draw(&i, stride, count);
-        const int32_t label = co_dataset_label(m->train, i);
+        int32_t label = 0;
 
-        if (!learns)
+        if (!data_draw(&i, stride, count))
             continue;
-        st = data_take(m, i);
-        for (size_t k = 0; st == CO_OK && k < m->terms; k++)
+        st = data_take(&label, m, i);
+        if (!data_has(&st, m->train))
+            continue;
+        for (size_t k = 0; k < m->terms; k++)
             m->mean[(size_t)label * m->terms + k] += m->sample[k];
         m->n[label]++;
     }
@@ -185,13 +199,14 @@ static co_status data_judge(co_evidence_data *out, data_means *m)
             m->mean[(size_t)c * m->terms + k] /= m->n[c] ? (double)m->n[c] : 1;
     for (uint64_t begin = 0; st == CO_OK && begin < count; begin += stride) {
         uint64_t i = begin;
-        const bool learns = data_draw(&i, stride, count);
-        const int32_t label = co_dataset_label(m->train, i);
+        int32_t label = 0;
 
-        if (learns)
+        if (data_draw(&i, stride, count))
             continue;
-        st = data_take(m, i);
-        hits += st == CO_OK && data_nearest(m) == label;
+        st = data_take(&label, m, i);
+        if (!data_has(&st, m->train))
+            continue;
+        hits += data_nearest(m) == label;
         most = ++seen[label] > most ? seen[label] : most;
         out->judged++;
     }

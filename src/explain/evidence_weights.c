@@ -88,36 +88,62 @@ typedef struct weights_batch {
     uint32_t sample[WEIGHTS_SAMPLES];
 } weights_batch;
 
+static size_t weights_field_bytes(const co_field *field)
+{
+    return (size_t)co_shape_count(&field->shape) * co_dtype_size(field->dtype);
+}
+
 static void weights_free_batch(weights_batch *b)
 {
     for (int k = 0; k < CO_MAX_FIELDS; k++)
         co_free(b->data[k]);
 }
 
-/* Samples all over the training split, not augmented. */
+static co_status weights_make_room(weights_batch *b, const co_dataset *data, uint64_t n)
+{
+    const co_field *field = co_dataset_fields(data);
+
+    for (int k = 0; k < CO_MAX_FIELDS && field[k].name; k++) {
+        const size_t bytes = weights_field_bytes(&field[k]);
+
+        b->data[k] = co_calloc((size_t)n, bytes ? bytes : 1);
+        if (!b->data[k])
+            return CO_E_NOMEM;
+        b->batch.field[k] = field[k];
+        b->batch.field[k].data = b->data[k];
+    }
+    return CO_OK;
+}
+
+static co_status weights_read_sample(weights_batch *b, const co_dataset *data, uint64_t i)
+{
+    const uint64_t at = b->batch.count;
+
+    for (int k = 0; k < CO_MAX_FIELDS && b->data[k]; k++)
+        CO_TRY(co_dataset_read_field(
+            data, (char *)b->data[k] + at * weights_field_bytes(&b->batch.field[k]), k, i));
+    b->sample[at] = (uint32_t)i;
+    b->batch.count++;
+    return CO_OK;
+}
+
+/* Samples all over the training split, not augmented; without damaged ones that the run skips. */
 static co_status weights_fill_batch(weights_batch *b, const co_dataset *data)
 {
     const uint64_t count = co_dataset_count(data),
                    room = WEIGHTS_FLOATS / (uint64_t)co_shape_count(co_dataset_shape(data)) + 1,
                    most = room < WEIGHTS_SAMPLES ? room : WEIGHTS_SAMPLES,
                    n = count < most ? count : most;
-    const co_field *field = co_dataset_fields(data);
 
-    b->batch = (co_batch){.count = n, .local = n, .global = n, .sample = b->sample};
-    for (int k = 0; k < CO_MAX_FIELDS && field[k].name; k++) {
-        const size_t bytes =
-            (size_t)co_shape_count(&field[k].shape) * co_dtype_size(field[k].dtype);
-        char *at = co_calloc((size_t)n, bytes ? bytes : 1);
+    CO_TRY(weights_make_room(b, data, n));
+    for (uint64_t i = 0; i < n; i++) {
+        const co_status st = weights_read_sample(b, data, i * count / n);
 
-        if (!at)
-            return CO_E_NOMEM;
-        b->batch.field[k] = field[k];
-        b->batch.field[k].data = b->data[k] = at;
-        for (uint64_t i = 0; i < n; i++) {
-            b->sample[i] = (uint32_t)(i * count / n);
-            CO_TRY(co_dataset_read_field(data, at + i * bytes, k, b->sample[i]));
-        }
+        if (st != CO_OK && !(st == CO_E_DATA && co_dataset_skips_bad(data)))
+            return st;
     }
+    b->batch.sample = b->sample;
+    b->batch.local = b->batch.global = b->batch.count;
     return CO_OK;
 }
 
@@ -149,11 +175,15 @@ static bool weights_is_zero(const float *x, size_t n)
     return true;
 }
 
+/* Where no weight has a gradient, the loss has none, as with a single class: that says nothing of
+   units. */
 static void weights_count_dead(co_evidence_weights *out, const co_model *model)
 {
     const co_graph *graph = model->graph;
     double most = 0;
 
+    if (weights_is_zero(model->store->grad, model->store->n))
+        return;
     for (int i = 0; i < graph->n_node; i++) {
         const co_node *node = &graph->node[i];
         const co_param *param = node->n_param ? &graph->param[node->param[0]] : NULL;

@@ -198,6 +198,23 @@ static void explain_frozen_drawn_layer_is_found(void **state)
     json_decref(root);
 }
 
+/* Units that two samples miss are not dead, nor are those of a loss that is 0. */
+static void explain_without_gradient_blames_no_unit(void **state)
+{
+    static const char *const sets[] = {"--set data.samples=2", "--set data.classes=1"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        char dir[16];
+        json_t *root;
+
+        snprintf(dir, sizeof(dir), "units%zu", i);
+        root = explain_run(dir, sets[i], 0);
+        assert_false(explain_has(root, "dead-units"));
+        json_decref(root);
+    }
+}
+
 static void explain_wrong_normalisation_is_found(void **state)
 {
     json_t *root = explain_run(
@@ -254,6 +271,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(explain_labels_in_turn_are_not_shuffled),
         cmocka_unit_test(explain_diverged_run_says_why),
         cmocka_unit_test(explain_frozen_drawn_layer_is_found),
+        cmocka_unit_test(explain_without_gradient_blames_no_unit),
         cmocka_unit_test(explain_wrong_normalisation_is_found),
         cmocka_unit_test(explain_test_samples_of_training_are_found),
         cmocka_unit_test(explain_missing_data_is_said),

@@ -258,6 +258,9 @@ static void train_skip_replaces_bad_images(void **state)
     expect_text("stderr.txt", "set/train/a/bad.jpg: neither JPEG nor PNG");
     expect_text("stderr.txt", "set/val/b/bad.png: neither JPEG nor PNG");
     expect_text("run/summary.json", "\"bad_samples\": 2");
+    program_assert_success(program_line("explain run --json"));
+    expect_text("stdout.txt", "\"data_not_looked_at\": \"\"");
+    expect_text("stdout.txt", "\"weights_not_looked_at\": \"\"");
     program_assert_success(program_line("data info '" SKIPPING "'"));
     expect_text("stdout.txt", "bad sample       set/train/a/bad.jpg: neither JPEG nor PNG");
     expect_text("stdout.txt", "bad samples      1");

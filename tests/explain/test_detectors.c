@@ -289,6 +289,21 @@ static void detectors_frozen_drawn_weight_is_found(void **state)
     assert_int_equal(co_explain_find((co_finding[CO_EXPLAIN_MAX]){0}, &g->e), 0);
 }
 
+/* Of large images it is fewer than 128. */
+static void detectors_dead_units_name_samples_looked_at(void **state)
+{
+    co_finding finding[CO_EXPLAIN_MAX];
+    good *g = good_run();
+
+    (void)state;
+    g->e.weights.dead = 60;
+    g->e.weights.sample_batch = 14;
+    assert_int_equal(co_explain_find(finding, &g->e), 1);
+    assert_non_null(strstr(finding[0].evidence, "any of 14 training samples"));
+    g->e.weights.sample_batch = 7; /* too few to tell */
+    assert_int_equal(co_explain_find(finding, &g->e), 0);
+}
+
 static void detectors_other_causes_of_learning_are_found(void **state)
 {
     good *g = good_run();
@@ -350,6 +365,7 @@ int main(void)
         cmocka_unit_test(detectors_labels_of_chance_need_a_run_that_failed),
         cmocka_unit_test(detectors_test_samples_of_training_are_found),
         cmocka_unit_test(detectors_frozen_drawn_weight_is_found),
+        cmocka_unit_test(detectors_dead_units_name_samples_looked_at),
         cmocka_unit_test(detectors_other_causes_of_learning_are_found),
         cmocka_unit_test(savings_are_parts_of_wall_time),
     };
