@@ -15,6 +15,7 @@
 #include "core/clock.h"
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "device/device.h"
 #include "model/metrics.h"
 #include "state/parts.h"
@@ -453,9 +454,11 @@ co_status co_state_check(const co_state *state, uint64_t batch, uint64_t steps_p
         return CO_OK;
     return co_fail(CO_E_USAGE,
                    "the run so far had %llu samples a step and %llu steps an epoch, and with this "
-                   "config and these ranks it would have %llu and %llu; it cannot continue so",
+                   "config and these ranks it would have %llu and %llu; continue it with the %d "
+                   "rank%s that saved it",
                    (unsigned long long)point->batch, (unsigned long long)point->steps_per_epoch,
-                   (unsigned long long)batch, (unsigned long long)steps_per_epoch);
+                   (unsigned long long)batch, (unsigned long long)steps_per_epoch, state->ranks,
+                   co_plural((uint64_t)state->ranks));
 }
 
 co_status co_state_restore(co_rank_point *own, const co_state_source *to, const co_state *state)

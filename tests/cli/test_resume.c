@@ -129,6 +129,18 @@ static void resume_with_end_before_last_step_is_refused(void **state)
     program_remove("cut");
 }
 
+/* Padded to a multiple of the ranks, the set has more steps on five of them. */
+static void resume_on_ranks_of_other_epochs_names_those_before(void **state)
+{
+    (void)state;
+    program_assert_success(
+        program_line("train good.yaml -n 2 -s data.samples=64 -s max_steps=3 -s "
+                     "'partition={kind: interleaved, pad: true}' --quiet --run-dir padded"));
+    program_assert_error(program_line("train --resume --run-dir padded -n 5 -s max_steps=0"), 2,
+                         "it would have 32 and 3; continue it with the 2 ranks that saved it");
+    program_remove("padded");
+}
+
 static int resume_setup(void **state)
 {
     (void)state;
@@ -144,6 +156,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(resume_without_config_and_run_dir_is_refused),
         cmocka_unit_test(resume_with_end_before_last_step_is_refused),
         cmocka_unit_test(resume_without_checkpoint_records_data),
+        cmocka_unit_test(resume_on_ranks_of_other_epochs_names_those_before),
     };
     int failed;
 
