@@ -22,7 +22,9 @@
 #define JPEG_SOF    0xc0
 #define JPEG_SCAN   0xda
 #define JPEG_END    0xd9
-#define JPEG_FULL   8 /* full scale, in eighths */
+#define JPEG_TEM    0x01 /* for private use in arithmetic coding: no length follows, */
+#define JPEG_RST    0xd0 /* nor after the eight marks of a restart */
+#define JPEG_FULL   8    /* full scale, in eighths */
 /* Chroma is interpolated between neighbours, so a cropped edge needs one more chroma column. */
 #define JPEG_NEIGHBOUR 2
 
@@ -174,6 +176,10 @@ co_status co_image_jpeg_probe(co_image_info *out, const uint8_t *bytes, size_t n
 
         if (marker == JPEG_MARKER) { /* padding */
             at++;
+            continue;
+        }
+        if (marker == JPEG_TEM || (marker & 0xf8) == JPEG_RST) {
+            at += 2;
             continue;
         }
         if (image_jpeg_is_frame(marker) && length >= 8 && at + 10 <= n) {

@@ -291,6 +291,27 @@ static void image_probe_gives_kind_and_size(void **state)
     free(file);
 }
 
+/* Markers without a length, which the decoder passes over: what follows is no length of theirs. */
+static void image_probe_passes_over_lone_markers(void **state)
+{
+    static const uint8_t lone[] = {0xff, 0x01, 0xff, 0xd3};
+    const picture p = {.width = 30, .height = 20, .channels = 3};
+    uint8_t *file, more[8192];
+    co_image_info info;
+    size_t size;
+
+    (void)state;
+    file = picture_jpeg(&size, &p);
+    assert_true(size + sizeof(lone) <= sizeof(more));
+    memcpy(more, file, 2);
+    memcpy(more + 2, lone, sizeof(lone));
+    memcpy(more + 2 + sizeof(lone), file + 2, size - 2);
+    assert_int_equal(co_image_probe(&info, more, size + sizeof(lone), NAME), CO_OK);
+    assert_int_equal(info.width, 30);
+    assert_int_equal(info.height, 20);
+    free(file);
+}
+
 static void refuse(const uint8_t *file, size_t size, const char *word)
 {
     const co_image_want want = {{0, 0, 64, 48}, 3, 48, 64, false, NULL, false, false};
@@ -455,6 +476,7 @@ int main(void)
         cmocka_unit_test(image_color_to_grey_is_luma),
         cmocka_unit_test(png_every_kind_is_decoded),
         cmocka_unit_test(image_probe_gives_kind_and_size),
+        cmocka_unit_test(image_probe_passes_over_lone_markers),
         cmocka_unit_test(image_truncated_file_is_refused),
         cmocka_unit_test(image_damaged_file_is_refused),
         cmocka_unit_test(image_decompression_bomb_is_refused),
