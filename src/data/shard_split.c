@@ -7,18 +7,26 @@
 #include "data/shard_pattern.h"
 #include "fetch/range.h"
 
+static bool split_is_folder(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 bool co_shard_split_is_there(const co_shard_source *source, const char *name)
 {
     char path[PATH_MAX];
-    struct stat info;
 
     return snprintf(path, sizeof(path), "%s/%s", source->path, name) < PATH_MAX &&
-           stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+           split_is_folder(path);
 }
 
 static co_status split_find(const char **out, const co_shard_keys *keys,
                             const co_shard_source *source, co_split split)
 {
+    if (!split_is_folder(source->path))
+        return co_fail(CO_E_DATA, "%s: no such folder; set data.path", source->path);
     *out = split == CO_SPLIT_TRAIN ? keys->train : keys->test;
     if (*out && (co_shard_pattern_is(*out) || co_shard_split_is_there(source, *out)))
         return CO_OK;

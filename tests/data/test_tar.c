@@ -325,6 +325,16 @@ static void tar_damaged_index_is_refused(void **state)
     co_free(bytes);
 }
 
+/* The key that is wrong is named: the whole folder, or that of a split. */
+static void tar_missing_folder_is_refused(void **state)
+{
+    (void)state;
+    expect_refused("nowhere", CO_SPLIT_TRAIN, "nowhere: no such folder; set data.path");
+    folder_run("rm -rf odd && mkdir odd");
+    expect_refused("odd", CO_SPLIT_TRAIN, "odd/train: no such folder; name it with data.train");
+    expect_refused("odd", CO_SPLIT_TEST, "holds neither val nor test");
+}
+
 static void tar_shard_unlike_its_index_is_named(void **state)
 {
     (void)state;
@@ -394,6 +404,7 @@ int main(void)
         cmocka_unit_test(tar_sample_with_missing_part_is_refused),
         cmocka_unit_test(tar_damaged_file_is_noticed),
         cmocka_unit_test(tar_damaged_index_is_refused),
+        cmocka_unit_test(tar_missing_folder_is_refused),
         cmocka_unit_test(tar_shard_unlike_its_index_is_named),
         cmocka_unit_test(tar_changed_shard_is_named),
         cmocka_unit_test(pattern_range_is_expanded),
