@@ -113,7 +113,7 @@ static bool detect_imbalance(co_finding *out, const co_evidence *e, const co_fin
 
     (void)earlier;
     (void)n;
-    if (!d->known || !d->labels || d->commonest == 0 || d->rarest == UINT64_MAX ||
+    if (!co_evidence_learns_classes(e) || d->commonest == 0 || d->rarest == UINT64_MAX ||
         (double)d->commonest < IMBALANCE_RATIO * (double)d->rarest)
         return false;
     DETECT_TITLE(out, "classes are of very different sizes");

@@ -17,7 +17,7 @@ static double learning_guess(const co_evidence *e)
 {
     const co_evidence_curve *curve = &e->run.step;
 
-    if (e->data.known && e->data.labels && e->data.classes > 1)
+    if (co_evidence_learns_classes(e))
         return log((double)e->data.classes);
     return curve->n ? curve->at[0].train_loss : (double)NAN;
 }

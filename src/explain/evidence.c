@@ -104,3 +104,11 @@ double co_evidence_last_accuracy(const co_evidence_run *run, bool test)
     }
     return (double)NAN;
 }
+
+bool co_evidence_learns_classes(const co_evidence *e)
+{
+    const co_evidence_curve *curve = e->run.step.n ? &e->run.step : &e->run.epoch;
+
+    return e->data.known && e->data.labels && e->data.classes > 1 &&
+           !(curve->n && isnan(curve->at[0].train_accuracy));
+}

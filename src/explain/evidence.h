@@ -138,5 +138,8 @@ co_rank_times co_evidence_mean(const co_evidence_run *run);
 /* The last training loss of steps, or of epochs; NaN: none. */
 double co_evidence_last_loss(const co_evidence_run *run);
 double co_evidence_last_accuracy(const co_evidence_run *run, bool test);
+/* Whether the data has classes and the network learns them: values, for which data may have a field
+   besides, have no accuracy. Where nothing was logged, the data decides. */
+bool co_evidence_learns_classes(const co_evidence *e);
 
 #endif

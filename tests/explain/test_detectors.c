@@ -289,6 +289,19 @@ static void detectors_frozen_drawn_weight_is_found(void **state)
     assert_int_equal(co_explain_find((co_finding[CO_EXPLAIN_MAX]){0}, &g->e), 0);
 }
 
+/* A loss of values has nothing to do with the classes that the data has, too. */
+static void detectors_values_are_not_judged_as_classes(void **state)
+{
+    good *g = good_run();
+
+    (void)state;
+    g->step[0] = (co_evidence_point){.step = 50, .train_loss = 40, .train_accuracy = NAN};
+    g->step[1] = (co_evidence_point){.step = 1000, .train_loss = 5, .train_accuracy = NAN};
+    g->e.weights.change = 3;
+    g->e.data.rarest = 10;
+    assert_int_equal(co_explain_find((co_finding[CO_EXPLAIN_MAX]){0}, &g->e), 0);
+}
+
 /* Of large images it is fewer than 128. */
 static void detectors_dead_units_name_samples_looked_at(void **state)
 {
@@ -365,6 +378,7 @@ int main(void)
         cmocka_unit_test(detectors_labels_of_chance_need_a_run_that_failed),
         cmocka_unit_test(detectors_test_samples_of_training_are_found),
         cmocka_unit_test(detectors_frozen_drawn_weight_is_found),
+        cmocka_unit_test(detectors_values_are_not_judged_as_classes),
         cmocka_unit_test(detectors_dead_units_name_samples_looked_at),
         cmocka_unit_test(detectors_other_causes_of_learning_are_found),
         cmocka_unit_test(savings_are_parts_of_wall_time),
