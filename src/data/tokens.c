@@ -224,6 +224,7 @@ static co_status tokens_draw(const void *state, void *out, int k, uint64_t i, ui
     return co_token_windows_draw(&((const tokens *)state)->windows, out, k, i, seed, epoch);
 }
 
+/* Special tokens are of no text, so they have no bytes of it. */
 static double tokens_bytes_per_token(const void *state)
 {
     const tokens *self = state;
@@ -243,7 +244,7 @@ static double tokens_bytes_per_token(const void *state)
         size_t size;
 
         co_tokenizer_piece(&size, room, &tokenizer, t);
-        bytes += size * count[t];
+        bytes += co_tokenizer_is_special(&tokenizer, t) ? 0 : size * count[t];
         all += count[t];
     }
     co_free(count);

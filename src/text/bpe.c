@@ -78,6 +78,11 @@ uint32_t co_bpe_tokens(const co_bpe *bpe)
     return bpe->n;
 }
 
+bool co_bpe_is_special(const co_bpe *bpe, uint32_t token)
+{
+    return token >= bpe->n - bpe->n_special;
+}
+
 const uint8_t *co_bpe_piece(const co_bpe *bpe, size_t *n, uint32_t token)
 {
     *n = bpe->first[token + 1] - bpe->first[token];

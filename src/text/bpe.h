@@ -39,6 +39,8 @@ void co_bpe_destroy(co_bpe *bpe);
    such a merge, or too many. */
 co_status co_bpe_merge(uint32_t *out, co_bpe *bpe, uint32_t left, uint32_t right);
 uint32_t co_bpe_tokens(const co_bpe *bpe);
+/* Whether a token is one of those that vocab.json has added. */
+bool co_bpe_is_special(const co_bpe *bpe, uint32_t token);
 /* Bytes of a token, borrowed. */
 const uint8_t *co_bpe_piece(const co_bpe *bpe, size_t *n, uint32_t token);
 

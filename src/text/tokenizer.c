@@ -164,6 +164,11 @@ uint32_t co_tokenizer_tokens(const co_tokenizer *tokenizer)
                                                    : co_bpe_tokens(tokenizer->bpe);
 }
 
+bool co_tokenizer_is_special(const co_tokenizer *tokenizer, uint32_t token)
+{
+    return tokenizer->kind == CO_TOKENIZER_BPE && co_bpe_is_special(tokenizer->bpe, token);
+}
+
 static co_status tokenizer_reserve(co_tokenizer *tokenizer, size_t n)
 {
     uint32_t *grown;

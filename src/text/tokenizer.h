@@ -41,6 +41,8 @@ co_status co_tokenizer_save(const co_tokenizer *tokenizer, const char *folder);
 void co_tokenizer_close(co_tokenizer *tokenizer);
 
 uint32_t co_tokenizer_tokens(const co_tokenizer *tokenizer);
+/* Whether a token stands for no text, such as <|endoftext|>. */
+bool co_tokenizer_is_special(const co_tokenizer *tokenizer, uint32_t token);
 /* Tokens of one word (words.h); `out` is borrowed until the next call. CO_E_DATA: a character that
    it has no token for. */
 co_status co_tokenizer_word(const uint32_t **out, size_t *n, co_tokenizer *tokenizer,

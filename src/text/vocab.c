@@ -21,7 +21,7 @@
    token. */
 static void vocab_write_name(FILE *out, const co_bpe *bpe, const uint32_t *alphabet, uint32_t token)
 {
-    const bool special = token >= bpe->n - bpe->n_special;
+    const bool special = co_bpe_is_special(bpe, token);
     size_t n;
     const uint8_t *piece = co_bpe_piece(bpe, &n, token);
 

@@ -14,6 +14,8 @@
 #include "data/token_file.h"
 #include "data/tokenize.h"
 #include "files.h"
+#include "text/bpe_internal.h"
+#include "text/tokenizer.h"
 
 #define CONTEXT 4
 
@@ -101,6 +103,31 @@ static void tokens_of_a_folder_are_one_set(void **state)
     files_remove("contest.bin");
     files_remove("part_1.bin");
     files_remove("part_2.bin");
+}
+
+/* Every tenth token is <|endoftext|>, which no byte of the text became. */
+static void tokens_special_ones_have_no_bytes(void **state)
+{
+    co_tokenizer tokenizer = {.kind = CO_TOKENIZER_BPE};
+    uint16_t token[40];
+    co_dataset *data;
+
+    (void)state;
+    assert_int_equal(co_bpe_create(&tokenizer.bpe), CO_OK);
+    assert_int_equal(co_bpe_add_special(tokenizer.bpe, (const uint8_t *)"<|endoftext|>", 13),
+                     CO_OK);
+    assert_int_equal(co_tokenizer_save(&tokenizer, files_path("")), CO_OK);
+    co_tokenizer_close(&tokenizer);
+    for (int i = 0; i < 40; i++)
+        token[i] = (uint16_t)(i % 10 == 9 ? CO_BPE_BYTES : i);
+    files_write("a.bin", token, sizeof(token));
+    assert_int_equal(open_tokens(&data, "a.bin", ", test_fraction: 0.5", CO_SPLIT_TEST), CO_OK);
+    assert_int_equal(co_dataset_classes(data), CO_BPE_BYTES + 1);
+    assert_true(co_dataset_bytes_per_token(data) == 0.9);
+    co_dataset_destroy(data);
+    files_remove("a.bin");
+    files_remove("merges.txt");
+    files_remove("vocab.json");
 }
 
 static void tokens_of_the_test_key_are_the_test_split(void **state)
@@ -211,6 +238,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_with_and_without_header_are_read),
         cmocka_unit_test(tokens_of_a_folder_are_one_set),
+        cmocka_unit_test(tokens_special_ones_have_no_bytes),
         cmocka_unit_test(tokens_of_the_test_key_are_the_test_split),
         cmocka_unit_test(tokens_beyond_the_vocabulary_name_the_place),
         cmocka_unit_test(tokens_in_an_unusable_file_are_refused),
