@@ -99,7 +99,7 @@ static co_status convert_to_smaller(co_bytes *out, co_pack_converter *c, const c
     return co_image_encode_jpeg(out, &c->file, pixels, &shape, (int)c->options.quality);
 }
 
-co_status co_pack_convert(co_bytes *out, co_pack_converter *c, uint64_t i)
+static co_status convert_sample(co_bytes *out, co_pack_converter *c, uint64_t i)
 {
     char name[CONVERT_NAME];
     co_image_info image;
@@ -119,6 +119,16 @@ co_status co_pack_convert(co_bytes *out, co_pack_converter *c, uint64_t i)
         return convert_to_smaller(out, c, &in, &image, name);
     *out = in;
     return CO_OK;
+}
+
+co_status co_pack_convert(co_bytes *out, co_pack_converter *c, uint64_t i)
+{
+    const co_status st = convert_sample(out, c, i);
+
+    if (st != CO_E_DATA)
+        return st;
+    return co_fail(st, "%s; repair it or leave it out: on_bad_sample is for reading",
+                   co_error_message());
 }
 
 void co_pack_converter_close(co_pack_converter *c)

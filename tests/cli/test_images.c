@@ -258,6 +258,9 @@ static void train_skip_replaces_bad_images(void **state)
     expect_text("stderr.txt", "set/train/a/bad.jpg: neither JPEG nor PNG");
     expect_text("stderr.txt", "set/val/b/bad.png: neither JPEG nor PNG");
     expect_text("run/summary.json", "\"bad_samples\": 2");
+    program_assert_error(program_line("data pack '" SKIPPING "' bad.pack --decode 16"), 3,
+                         "bad.jpg: neither JPEG nor PNG: it begins with 6e 6f 20 69; repair it or "
+                         "leave it out");
     program_assert_success(program_line("explain run --json"));
     expect_text("stdout.txt", "\"data_not_looked_at\": \"\"");
     expect_text("stdout.txt", "\"weights_not_looked_at\": \"\"");
