@@ -71,7 +71,8 @@ static int profile_compare(const void *a, const void *b)
     return (x->seconds < y->seconds) - (x->seconds > y->seconds);
 }
 
-static co_status profile_take(co_evidence_profile *out, const json_t *root, const char *path)
+/* Of a run that ended before a step was to be watched it has no rows. */
+static co_status profile_take(co_evidence_profile *out, const json_t *root)
 {
     const json_t *rank = json_array_get(json_object_get(root, "per_rank"), 0);
     const json_t *rows = json_object_get(rank, "rows");
@@ -82,8 +83,6 @@ static co_status profile_take(co_evidence_profile *out, const json_t *root, cons
         return CO_E_NOMEM;
     for (size_t i = 0; i < n; i++)
         profile_add(out, json_array_get(rows, i));
-    if (!(out->step > 0))
-        return co_fail(CO_E_DATA, "%s: has no kernels, as no step was watched", path);
     out->steps = (uint64_t)profile_number(rank, "steps");
     qsort(out->at, out->n, sizeof(*out->at), profile_compare);
     return CO_OK;
@@ -123,11 +122,11 @@ co_status co_evidence_read_profile(co_evidence_profile *out, const char *run_dir
     root = json_loadb((const char *)text, size, 0, NULL);
     co_free(text);
     st = json_is_object(root)
-             ? profile_take(out, root, path)
+             ? profile_take(out, root)
              : co_fail(CO_E_DATA, "%s: not a JSON object; the file is damaged", path);
     json_decref(root);
-    if (st == CO_OK)
+    if (st == CO_OK && out->step > 0)
         st = profile_stragglers(out, run_dir, ranks);
-    out->known = st == CO_OK;
+    out->known = st == CO_OK && out->step > 0;
     return st;
 }

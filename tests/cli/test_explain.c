@@ -121,6 +121,18 @@ static void explain_profile_divides_computing(void **state)
     assert_non_null(strstr(program_line("explain layers --quick")->out, "(linear)"));
 }
 
+/* A run that is over before a step was watched is explained without its kernels. */
+static void explain_profile_without_steps_is_none(void **state)
+{
+    json_t *root = explain_run("short", "--profile --profile-skip 100", 0);
+
+    (void)state;
+    assert_int_equal(json_array_size(json_object_get(root, "compute")), 0);
+    assert_int_equal(json_array_size(json_object_get(root, "savings")), 0);
+    assert_int_equal(json_array_size(json_object_get(root, "ranks")), 2);
+    json_decref(root);
+}
+
 /* Of `gradient_norm` in step events. */
 static int explain_norms(double out[4], const char *path)
 {
@@ -267,6 +279,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(explain_parts_sum_to_wall_time),
         cmocka_unit_test(explain_profile_divides_computing),
+        cmocka_unit_test(explain_profile_without_steps_is_none),
         cmocka_unit_test(train_gradient_norm_equals_that_of_clipping),
         cmocka_unit_test(explain_labels_in_turn_are_not_shuffled),
         cmocka_unit_test(explain_diverged_run_says_why),
