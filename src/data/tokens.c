@@ -160,8 +160,14 @@ static co_status tokens_count_vocabulary(tokens *self)
         co_tokenizer_close(&tokenizer);
     }
     for (size_t i = 0; i < self->n; i++) {
-        const int64_t need = (int64_t)co_token_highest(&self->file[i].sequence) + 1;
+        const co_token_sequence *sequence = &self->file[i].sequence;
+        const int64_t need = (int64_t)co_token_highest(sequence) + 1;
 
+        if (need > INT32_MAX)
+            return co_fail(CO_E_DATA,
+                           "%s: has the token %lld, which no vocabulary has; of a file without a "
+                           "header data.dtype says whether tokens are u16 or u32",
+                           sequence->path, (long long)need - 1);
         self->vocabulary = need > self->vocabulary ? need : self->vocabulary;
     }
     return CO_OK;

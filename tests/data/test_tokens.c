@@ -164,6 +164,17 @@ static void tokens_beyond_the_vocabulary_name_the_place(void **state)
     files_remove("a.bin");
 }
 
+/* Two tokens of 16 bits are one of 32. */
+static void tokens_of_the_wrong_type_are_refused(void **state)
+{
+    (void)state;
+    write_tokens("a.bin", 2, 50000, 40, 0, 0);
+    assert_refused("a.bin", ", dtype: u32", CO_SPLIT_TRAIN, CO_E_DATA,
+                   "a.bin: has the token 3279405942, which no vocabulary has; of a file without a "
+                   "header data.dtype says");
+    files_remove("a.bin");
+}
+
 static void tokens_in_an_unusable_file_are_refused(void **state)
 {
     static const uint32_t magic[] = {CO_TOKEN_MAGIC_U16};
@@ -241,6 +252,7 @@ int main(void)
         cmocka_unit_test(tokens_special_ones_have_no_bytes),
         cmocka_unit_test(tokens_of_the_test_key_are_the_test_split),
         cmocka_unit_test(tokens_beyond_the_vocabulary_name_the_place),
+        cmocka_unit_test(tokens_of_the_wrong_type_are_refused),
         cmocka_unit_test(tokens_in_an_unusable_file_are_refused),
         cmocka_unit_test(tokenize_interrupted_leaves_nothing),
     };
