@@ -153,6 +153,9 @@ static void explain_print_times(const co_evidence *e)
             explain_print_layers(e);
     }
     printf("  %-44s %9.2f s\n", "wall time", run->wall_seconds);
+    if (run->earlier_seconds > 0)
+        printf("  %-44s %9.2f s\n", "before that, on another number of ranks",
+               run->earlier_seconds);
     if (run->ranks > 1)
         explain_print_ranks(run);
     explain_print_savings(e);
@@ -277,9 +280,10 @@ static co_status explain_print_json(const co_finding *finding, int n, const co_e
                                     const char *dir)
 {
     json_t *root = json_pack(
-        "{s:s, s:b, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s}", "run_dir", CO_SHOW(dir),
-        "finished", (int)e->run.finished, "failure", CO_SHOW(e->run.failure), "steps",
-        (json_int_t)e->run.steps, "wall_seconds", explain_real(e->run.wall_seconds), "seconds",
+        "{s:s, s:b, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s}", "run_dir",
+        CO_SHOW(dir), "finished", (int)e->run.finished, "failure", CO_SHOW(e->run.failure), "steps",
+        (json_int_t)e->run.steps, "wall_seconds", explain_real(e->run.wall_seconds),
+        "earlier_seconds", explain_real(e->run.earlier_seconds), "seconds",
         explain_json_parts(&e->run), "compute", explain_json_layers(e), "savings",
         explain_json_savings(e), "ranks", explain_json_ranks(&e->run), "findings",
         explain_json_findings(finding, n), "data_not_looked_at", CO_SHOW(e->data.why_not),

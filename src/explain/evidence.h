@@ -24,7 +24,8 @@ typedef struct co_evidence_run {
     uint64_t batch, total_steps, steps_per_epoch, train_samples, test_samples;
     uint64_t steps;                 /* made */
     bool finished;                  /* summary.json is there */
-    double wall_seconds;            /* of the whole run */
+    double wall_seconds;            /* of the run, but for what came before: */
+    double earlier_seconds;         /* on another number of ranks, with times that are left out */
     double checkpoints;             /* made; NaN: not known */
     char failure[CO_EVIDENCE_TEXT]; /* why it failed; "": it did not */
     bool has_times;

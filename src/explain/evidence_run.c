@@ -32,6 +32,8 @@ typedef struct run_reader {
     co_evidence_run *run;
     co_rank_times *now; /* owned, (ranks) */
     bool has_now;
+    double earlier; /* of the run on another number of ranks, 0: these were all */
+    bool resized;
 } run_reader;
 
 static double run_number(const json_t *object, const char *key)
@@ -96,6 +98,7 @@ static co_status run_take_start(run_reader *reader, const json_t *event)
         return co_fail(CO_E_DATA, "metrics.jsonl: a start of %llu ranks; it is damaged",
                        (unsigned long long)ranks);
     if ((int)ranks != run->ranks) {
+        reader->resized = run->starts > 0;
         co_free(run->times);
         co_free(reader->now);
         run->times = co_calloc((size_t)ranks, sizeof(*run->times));
@@ -117,7 +120,8 @@ static co_status run_take_start(run_reader *reader, const json_t *event)
     return CO_OK;
 }
 
-static void run_take_times(run_reader *reader, const json_t *event)
+/* `wall`: of the run until this event. */
+static void run_take_times(run_reader *reader, const json_t *event, double wall)
 {
     const json_t *list = json_object_get(event, "times");
 
@@ -130,6 +134,8 @@ static void run_take_times(run_reader *reader, const json_t *event)
             ((double *)&reader->now[r])[i] = isnan(value) ? 0 : value;
         }
     reader->has_now = true;
+    if (reader->resized)
+        reader->earlier = fmax(wall - reader->run->times[0].wall - reader->now[0].wall, 0);
 }
 
 static co_status run_take(run_reader *reader, const json_t *event)
@@ -147,7 +153,7 @@ static co_status run_take(run_reader *reader, const json_t *event)
         run->steps = run_count(event, "step");
     if (wall > run->wall_seconds)
         run->wall_seconds = wall;
-    run_take_times(reader, event);
+    run_take_times(reader, event, run->wall_seconds);
     reason = json_string_value(json_object_get(event, "reason"));
     if (strcmp(kind, "failed") == 0)
         snprintf(run->failure, sizeof(run->failure), "%s", reason ? CO_SHOW(reason) : "");
@@ -230,5 +236,11 @@ co_status co_evidence_read_run(co_evidence_run *out, const char *run_dir)
     if (st == CO_OK && out->starts == 0)
         st = co_fail(CO_E_DATA, "%s/metrics.jsonl: has no start of ranks; the run has not begun",
                      run_dir);
-    return st == CO_OK ? run_read_summary(out, run_dir) : st;
+    if (st == CO_OK)
+        st = run_read_summary(out, run_dir);
+    if (st == CO_OK && out->has_times) {
+        out->earlier_seconds = reader.earlier;
+        out->wall_seconds -= reader.earlier;
+    }
+    return st;
 }

@@ -86,6 +86,29 @@ static void explain_parts_sum_to_wall_time(void **state)
     json_decref(root);
 }
 
+/* What other ranks took before is apart: else it would be in the rest, and each share too small. */
+static void explain_resized_run_has_times_of_last_ranks(void **state)
+{
+    json_t *root = explain_run("whole", "--set epochs=3", 0);
+    const double whole = json_number_value(json_object_get(root, "wall_seconds"));
+    double wall, earlier, rest;
+
+    (void)state;
+    assert_true(json_number_value(json_object_get(root, "earlier_seconds")) == 0);
+    json_decref(root);
+    program_assert_success(
+        program_line("train --resume --run-dir whole -n 3 --quiet --set epochs=4"));
+    root = program_json("explain whole --json");
+    wall = json_number_value(json_object_get(root, "wall_seconds"));
+    earlier = json_number_value(json_object_get(root, "earlier_seconds"));
+    rest = json_number_value(json_object_get(json_object_get(root, "seconds"), "other"));
+    assert_true(earlier > 0.5 * whole && earlier < whole + 1e-6);
+    assert_true(wall > 0 && rest < 0.5 * wall);
+    json_decref(root);
+    assert_non_null(
+        strstr(program_line("explain whole --quick")->out, "before that, on another number"));
+}
+
 /* Layers add up to computing, and so to the wall time; what is saved is no more than there is. */
 static void explain_profile_divides_computing(void **state)
 {
@@ -278,6 +301,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(explain_parts_sum_to_wall_time),
+        cmocka_unit_test(explain_resized_run_has_times_of_last_ranks),
         cmocka_unit_test(explain_profile_divides_computing),
         cmocka_unit_test(explain_profile_without_steps_is_none),
         cmocka_unit_test(train_gradient_norm_equals_that_of_clipping),
