@@ -203,6 +203,16 @@ static bool range_may_pass(CURLcode code, long answer)
     }
 }
 
+/* The file ends before the range does. */
+static co_status range_is_short(const co_range_request *q)
+{
+    if (!q->total)
+        return co_fail(CO_E_IO, "%s: has fewer than %llu bytes: cut short, or another file",
+                       CO_SHOW(q->url), (unsigned long long)(q->offset + q->n));
+    return co_fail(CO_E_IO, "%s: is shorter than its index says: cut short, or changed",
+                   CO_SHOW(q->url));
+}
+
 /* What is wrong with an answer that came. */
 static co_status range_check(bool *again, const range_state *s, long answer)
 {
@@ -219,6 +229,8 @@ static co_status range_check(bool *again, const range_state *s, long answer)
                        "%s: has %llu bytes, and had %llu when its index was written: it was "
                        "changed",
                        url, (unsigned long long)s->total, (unsigned long long)q->total);
+    if (s->has_range && s->total < q->offset + q->n)
+        return range_is_short(q);
     if (s->is_large || (s->has_range && s->begin != q->offset))
         return co_fail(CO_E_IO, "%s: the server sends another range than it was asked for", url);
     *again = true;
@@ -254,7 +266,7 @@ static co_status range_once(bool *again, co_range_answer *answer, co_range *r, r
     if (code == CURLE_OK || code == CURLE_WRITE_ERROR)
         return range_check(again, s, number);
     if (number == 416)
-        return co_fail(CO_E_IO, "%s: is shorter than its index says: cut short, or changed", url);
+        return range_is_short(s->request);
     *again = range_may_pass(code, number);
     if (code == CURLE_HTTP_RETURNED_ERROR && number) /* else a proxy's */
         return co_fail(CO_E_IO, "%s: the server answers %ld", url, number);
