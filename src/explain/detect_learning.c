@@ -110,6 +110,13 @@ static bool detect_gradient(co_finding *out, const co_evidence *e, const co_find
         return false;
     DETECT_TITLE(out, "the gradient explodes");
     DETECT_EVIDENCE(out, "its norm grew from %.3g to %.3g", first, last);
+    if (e->spec.clip_norm > 0 && e->spec.clip_norm <= first) {
+        DETECT_REMEDY(out,
+                      "optimizer.lr: a lower one, or a `schedule` with warmup; clip.norm is %.3g "
+                      "already",
+                      e->spec.clip_norm);
+        return true;
+    }
     DETECT_REMEDY(out, "clip.norm: %.3g, about what it was at first; or a lower optimizer.lr",
                   first);
     return true;

@@ -289,6 +289,22 @@ static void detectors_frozen_drawn_weight_is_found(void **state)
     assert_int_equal(co_explain_find((co_finding[CO_EXPLAIN_MAX]){0}, &g->e), 0);
 }
 
+/* Who clips already is not told to clip less. */
+static void detectors_remedy_of_clipped_gradient_is_the_rate(void **state)
+{
+    co_finding finding[CO_EXPLAIN_MAX];
+    good *g = good_run();
+
+    (void)state;
+    g->step[1].gradient_norm = 5000;
+    assert_int_equal(co_explain_find(finding, &g->e), 1);
+    assert_non_null(strstr(finding[0].remedy, "clip.norm: 1, about"));
+    g->e.spec.clip_norm = 0.5;
+    assert_int_equal(co_explain_find(finding, &g->e), 1);
+    assert_non_null(strstr(finding[0].remedy, "optimizer.lr: a lower one"));
+    assert_non_null(strstr(finding[0].remedy, "clip.norm is 0.5 already"));
+}
+
 /* A loss of values has nothing to do with the classes that the data has, too. */
 static void detectors_values_are_not_judged_as_classes(void **state)
 {
@@ -378,6 +394,7 @@ int main(void)
         cmocka_unit_test(detectors_labels_of_chance_need_a_run_that_failed),
         cmocka_unit_test(detectors_test_samples_of_training_are_found),
         cmocka_unit_test(detectors_frozen_drawn_weight_is_found),
+        cmocka_unit_test(detectors_remedy_of_clipped_gradient_is_the_rate),
         cmocka_unit_test(detectors_values_are_not_judged_as_classes),
         cmocka_unit_test(detectors_dead_units_name_samples_looked_at),
         cmocka_unit_test(detectors_other_causes_of_learning_are_found),
