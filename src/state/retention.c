@@ -84,21 +84,34 @@ co_status co_checkpoint_prune(const char *dir, uint64_t keep, bool best)
     return st;
 }
 
+/* There is none: which one is. */
+static co_status retention_missing(const retention_entry *entry, size_t n, const char *dir,
+                                   const char *which)
+{
+    const char *why = strcmp(which, "best") == 0 ? ": none was made after an evaluation" : "";
+
+    for (size_t i = 0; i < n; i++)
+        if (entry[i].good)
+            return co_fail(CO_E_DATA, "%s: has no checkpoint '%s'%s; the latest is of step %llu",
+                           dir, which, why, (unsigned long long)entry[i].step);
+    return co_fail(CO_E_DATA, "%s: has no checkpoint '%s'", dir, which);
+}
+
 static co_status retention_choose(uint64_t *step, const retention_entry *entry, size_t n,
                                   const char *dir, const char *which)
 {
     const bool latest = strcmp(which, "latest") == 0, best = strcmp(which, "best") == 0;
-    char *end;
-    uint64_t number = strtoull(which, &end, 10);
+    const bool number = which[0] && strspn(which, "0123456789") == strlen(which);
     size_t at = best ? retention_best(entry, n) : SIZE_MAX;
 
+    if (!latest && !best && !number)
+        return co_fail(CO_E_USAGE, "%s: has no checkpoint '%s'; say latest, best, or a step", dir,
+                       which);
     for (size_t i = 0; i < n && at == SIZE_MAX && !best; i++)
-        if (entry[i].good && (latest || (*end == '\0' && entry[i].step == number)))
+        if (entry[i].good && (latest || entry[i].step == strtoull(which, NULL, 10)))
             at = i;
     if (at == SIZE_MAX)
-        return co_fail(latest || best || *end == '\0' ? CO_E_DATA : CO_E_USAGE,
-                       "%s: has no checkpoint '%s'%s", dir, which,
-                       latest || best || *end == '\0' ? "" : "; say latest, best, or a step");
+        return retention_missing(entry, n, dir, which);
     *step = entry[at].step;
     return CO_OK;
 }

@@ -227,7 +227,8 @@ static void eval_of_checkpoint_finds_weights(void **state)
     free(other);
     free(weights_eval("kept --checkpoint best"));
     program_assert_success(program_line("export kept kept.safetensors -k 12"));
-    program_assert_error(program_line("eval kept -k 13"), 3, "13");
+    program_assert_error(program_line("eval kept -k 13"), 3, "'13'; the latest is of step ");
+    program_assert_error(program_line("eval kept -k -1"), 2, "say latest, best, or a step");
     program_assert_error(program_line("eval kept -k worst"), 2, "worst");
     program_assert_error(program_line("eval kept/final.safetensors -k best"), 2, "is a file");
     /* a run that is not finished, or has lost its final weights */
