@@ -122,6 +122,16 @@ static inline co_status co_model_evaluate(co_result *out, co_model *model, const
  * this rank alone; like co_model_evaluate not between forward and backward. CO_E_USAGE: a network
  * of tokens. */
 CO_API co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count);
+/** The same of a network of tokens, such as a language model: logits of `count` sequences of
+ *  `length` tokens each, (count, length), into (count, length, classes). Row t of a sequence is of
+ *  what comes after its tokens 0 to t, so row length - 1 is of the token that follows. `length` is
+ *  from 1 to that of co_model_options.sample; a shorter sequence has the logits with which a longer
+ *  one begins, to the bit, and takes as long. CO_E_USAGE: a token that the network does not know,
+ *  a length that it does not take, a network of values. One that gives no logits at each
+ *  position, into (count, classes), or that looks at later positions takes whole sequences alone.
+ *  Beside `out` it needs memory for the logits of `count` whole sequences. */
+CO_API co_status co_model_predict_tokens(float *out, co_model *model, const int32_t *token,
+                                         uint64_t count, int64_t length);
 
 /* ---- a distributed optimizer: a strategy, an optimizer, a schedule ---- */
 

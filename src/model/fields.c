@@ -64,8 +64,8 @@ co_status co_model_check_form(const co_model *model, const co_field *field,
 
 /* Whole numbers index rows of logits or weights: `least` to limit - 1. Compared as unsigned, one
    maximum checks all; it costs a fraction of the copy that follows. */
-static co_status model_check_indices(const co_model *model, const co_graph_input *input,
-                                     const int32_t *value, uint64_t count)
+co_status co_model_check_indices(const co_model *model, const co_graph_input *input,
+                                 const int32_t *value, uint64_t count, const char *owner)
 {
     const bool label = strcmp(input->name, CO_FIELD_LABEL) == 0;
     const int64_t limit = label ? model->classes : co_graph_limit(model->graph, input->var);
@@ -79,7 +79,7 @@ static co_status model_check_indices(const co_model *model, const co_graph_input
         return CO_OK;
     for (uint64_t i = 0; i < count; i++)
         if (value[i] < least || value[i] >= limit)
-            return co_fail(CO_E_USAGE, "batch: %s %llu is %d; the network's %s are 0 to %d",
+            return co_fail(CO_E_USAGE, "%s: %s %llu is %d; the network's %s are 0 to %d", owner,
                            label ? "label" : "token", (unsigned long long)i, (int)value[i],
                            label ? "classes" : "tokens", (int)(limit - 1));
     return CO_OK;
@@ -109,8 +109,8 @@ static co_status model_check_field(const co_model *model, const co_batch *batch,
     CO_TRY(co_model_check_form(model, field, input, "batch"));
     if (drawn || field->dtype != CO_I32)
         return CO_OK;
-    return model_check_indices(model, input, field->data,
-                               batch->count * (uint64_t)co_shape_count(&field->shape));
+    return co_model_check_indices(model, input, field->data,
+                                  batch->count * (uint64_t)co_shape_count(&field->shape), "batch");
 }
 
 co_status co_model_check_batch(const co_model *model, const co_batch *batch,

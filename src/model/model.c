@@ -205,7 +205,8 @@ co_status co_model_plan(co_plan **out, co_model *model, uint64_t batch, bool tra
 
     options.block = &model->block;
     for (entry = model->plans[training]; entry; entry = entry->next)
-        if (co_plan_batch(entry->plan) == options.batch) {
+        if (co_plan_batch(entry->plan) == options.batch &&
+            entry->logit_rows == options.logit_rows) {
             *out = entry->plan;
             return CO_OK;
         }
@@ -222,13 +223,14 @@ co_status co_model_plan(co_plan **out, co_model *model, uint64_t batch, bool tra
         return st;
     }
     co_profiler_watch_plan(model->profiler, entry->plan);
+    entry->logit_rows = options.logit_rows;
     entry->next = model->plans[training];
     model->plans[training] = entry;
     *out = entry->plan;
     return CO_OK;
 }
 
-static size_t model_input_bytes(const co_model *model, const co_graph_input *input, uint64_t count)
+size_t co_model_input_bytes(const co_model *model, const co_graph_input *input, uint64_t count)
 {
     const co_var *var = &model->graph->var[input->var];
 
@@ -289,7 +291,7 @@ co_status co_model_phantom_forward(co_model *model, const co_batch *batch)
     CO_TRY(co_plan_feed_samples(plan, sample, 1));
     for (int i = 0; i < graph->n_input; i++)
         CO_TRY(co_plan_feed(plan, graph->input[i].name, NULL,
-                            model_input_bytes(model, &graph->input[i], 1)));
+                            co_model_input_bytes(model, &graph->input[i], 1)));
     CO_TRY(co_plan_forward(plan, &run));
     model->last = plan;
     model->spent = false;
@@ -300,12 +302,12 @@ static co_status model_feed_input(co_model *model, co_plan *plan, const co_batch
                                   const co_graph_input *input)
 {
     const void *from = co_batch_find(batch, input->name)->data;
-    const size_t bytes = model_input_bytes(model, input, batch->count);
+    const size_t bytes = co_model_input_bytes(model, input, batch->count);
     const uint64_t rows = (uint64_t)co_plan_batch(plan);
 
     if (rows > batch->count)
         return co_plan_feed_padded(plan, input->name, from, bytes,
-                                   model_input_bytes(model, input, rows));
+                                   co_model_input_bytes(model, input, rows));
     return co_plan_feed(plan, input->name, from, bytes);
 }
 
@@ -448,35 +450,6 @@ co_status co_model_evaluate_drawn(co_result *out, co_model *model, const co_batc
                                   const co_images *images)
 {
     return model_run_forward(out, model, batch, images, false);
-}
-
-co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count)
-{
-    const co_run run = {.seed = model->seed, .values = model->store->values};
-    const co_graph *graph = model->graph;
-    const float *score, *loss;
-    co_plan *plan = NULL;
-
-    if (count == 0)
-        return CO_OK;
-    CO_TRY(co_model_check_count(model, count));
-    if (!input || !out)
-        return co_fail(CO_E_USAGE, "predict: %llu samples without %s", (unsigned long long)count,
-                       input ? "room for their logits" : "input");
-    if (graph->var[co_graph_find_input(graph, CO_FIELD_INPUT)].dtype != CO_F32)
-        return co_fail(CO_E_USAGE, "predict: the network takes tokens, not values");
-    model->last = NULL;
-    CO_TRY(co_model_plan(&plan, model, count, false));
-    for (int i = 0; i < graph->n_input; i++) { /* zeros for the loss, which is not used */
-        const size_t bytes = model_input_bytes(model, &graph->input[i], count);
-        const bool given = strcmp(graph->input[i].name, CO_FIELD_INPUT) == 0;
-
-        CO_TRY(co_plan_feed(plan, graph->input[i].name, given ? input : NULL, bytes));
-    }
-    CO_TRY(co_plan_forward(plan, &run));
-    CO_TRY(co_plan_results(&score, &loss, plan));
-    memcpy(out, score, co_model_rows(model, count) * (size_t)model->classes * sizeof(float));
-    return CO_OK;
 }
 
 co_status co_model_backward(co_model *model, const co_batch *batch, bool accumulate,

@@ -18,7 +18,8 @@
 
 /* A plan for one batch size; a model keeps one for each size it has seen. */
 typedef struct model_plan {
-    co_plan *plan; /* owned */
+    co_plan *plan;      /* owned */
+    int64_t logit_rows; /* of its options */
     struct model_plan *next;
 } model_plan;
 
@@ -142,8 +143,13 @@ co_status co_model_check_count(const co_model *model, uint64_t count);
    labels are below the number of classes. With `images` it needs no input. */
 co_status co_model_check_batch(const co_model *model, const co_batch *batch,
                                const co_images *images, bool training);
-/* Shape of one sample of an input. */
+/* Whether whole numbers for one input of the graph, tokens or labels, are some that the network
+   knows; `owner` is the prefix of the message. */
+co_status co_model_check_indices(const co_model *model, const co_graph_input *input,
+                                 const int32_t *value, uint64_t count, const char *owner);
+/* Shape of one sample of an input, and bytes of `count` of them. */
 co_shape co_model_input_shape(const co_model *model, int var);
+size_t co_model_input_bytes(const co_model *model, const co_graph_input *input, uint64_t count);
 /* From now on each forward stores the sums of these metrics in model->metric_sums. The set is
    borrowed, must fit the network, and may be empty. */
 co_status co_model_measure(co_model *model, const co_metric_set *set);
