@@ -21,17 +21,21 @@ static void runs_drop(co_live_run *run)
     co_free(run);
 }
 
+/* What can be read of a damaged one is shown, and what is wrong. NULL: the folder is gone. */
 static co_status runs_make(co_live_run **out, const char *dir)
 {
     co_live_run *run = co_calloc(1, sizeof(*run));
     co_status st = run ? co_page_source_open(&run->source, dir, CO_LIVE_POINTS) : CO_E_NOMEM;
 
+    *out = NULL;
     if (st == CO_OK)
         st = co_page_source_update(run->source);
-    if (st != CO_OK) {
+    if (st == CO_E_NOMEM || !run->source || !co_page_source_is_read(run->source)) {
         runs_drop(run);
-        return st;
+        return st == CO_E_NOMEM ? st : CO_OK;
     }
+    if (st != CO_OK)
+        co_text_show(run->damage, sizeof(run->damage), co_error_message());
     *out = run;
     return CO_OK;
 }
@@ -97,16 +101,15 @@ static co_live_run *runs_take(co_live_runs *runs, const char *dir)
     return NULL;
 }
 
-/* Watch the runs of the list instead. One that cannot be read is left out until it can. */
-static co_status runs_replace(co_live_runs *runs, bool *changed, const co_run_list *list,
-                              bool strict)
+/* Watch the runs of the list instead. */
+static co_status runs_replace(co_live_runs *runs, bool *changed, const co_run_list *list)
 {
     co_live_run *run[CO_LIVE_RUNS], *before[CO_LIVE_RUNS];
     co_status st = CO_OK;
     size_t n = 0;
 
     memcpy(before, runs->run, sizeof(before));
-    for (size_t i = 0; i < list->n && (st == CO_OK || !strict); i++) {
+    for (size_t i = 0; i < list->n && st == CO_OK; i++) {
         run[n] = runs_take(runs, list->run[i].dir);
         if (!run[n])
             st = runs_make(&run[n], list->run[i].dir);
@@ -117,17 +120,17 @@ static co_status runs_replace(co_live_runs *runs, bool *changed, const co_run_li
         runs_drop(runs->run[i]);
     memcpy(runs->run, run, n * sizeof(*run));
     runs->n = n;
-    return strict ? st : CO_OK;
+    return st;
 }
 
-static co_status runs_scan(co_live_runs *runs, bool *changed, bool strict)
+static co_status runs_scan(co_live_runs *runs, bool *changed)
 {
     co_run_list list = {.n = 0};
     co_status st = runs_find(&list, runs);
 
     *changed = false;
     if (st == CO_OK && !runs_are_same(runs, &list))
-        st = runs_replace(runs, changed, &list, strict);
+        st = runs_replace(runs, changed, &list);
     co_run_list_free(&list);
     runs->scan_ns = co_clock_ns() + RUNS_SCAN_NS;
     return st;
@@ -139,7 +142,7 @@ co_status co_live_runs_open(co_live_runs *runs, const char *const *folder, size_
     co_status st;
 
     *runs = (co_live_runs){.folder = folder, .n_folder = n};
-    st = runs_scan(runs, &changed, true);
+    st = runs_scan(runs, &changed);
     if (st != CO_OK)
         co_live_runs_close(runs);
     return st;
@@ -222,7 +225,7 @@ co_status co_live_runs_update(co_live_runs *runs, json_t **message, bool *all)
     *all = false;
     if (co_clock_ns() >= runs->scan_ns) {
         /* A folder that is gone for a moment takes no run from the page. */
-        const co_status st = runs_scan(runs, all, false);
+        const co_status st = runs_scan(runs, all);
 
         if (st == CO_E_NOMEM)
             return st;

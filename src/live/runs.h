@@ -33,7 +33,7 @@ typedef struct co_live_runs {
     uint64_t scan_ns; /* look for others from then on */
 } co_live_runs;
 
-/* Folders that are there; they need not have runs yet. CO_E_DATA: a file of a run is damaged. */
+/* Folders that are there; they need not have runs yet, and runs may be damaged. */
 co_status co_live_runs_open(co_live_runs *runs, const char *const *folder, size_t n);
 void co_live_runs_close(co_live_runs *runs);
 /* Read what is new. *message: {"runs": [{"run": i, ...}]} for the page, or null; the caller's.

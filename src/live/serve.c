@@ -70,6 +70,9 @@ static void serve_print(FILE *out, const co_server *server)
             server->access.token);
     fprintf(out, "from another machine: ssh -L %d:127.0.0.1:%d %s, then the same address there\n",
             server->port, server->port, CO_SHOW(host));
+    for (size_t i = 0; i < server->runs->n; i++)
+        if (*server->runs->run[i]->damage)
+            fprintf(out, "damaged: %s\n", server->runs->run[i]->damage);
     fprintf(out, "Ctrl-C ends the page; runs continue\n");
     fflush(out);
 }

@@ -30,6 +30,9 @@ typedef struct co_page_source co_page_source;
 co_status co_page_source_open(co_page_source **out, const char *dir, size_t most);
 void co_page_source_close(co_page_source *source);
 const char *co_page_source_dir(const co_page_source *source);
+/* Whether an update has found the run: there is something to show, even if that update has failed.
+ */
+bool co_page_source_is_read(const co_page_source *source);
 /* As of the last update. */
 co_run_state co_page_source_state(const co_page_source *source);
 /* What there is to say of it in a line; NaN: unknown. Texts are borrowed until the next update. */

@@ -130,11 +130,11 @@ static co_status events_take_line(co_page_events *e, const char *line, size_t n,
     json_t *event = json_loadb(line, n, 0, NULL);
     co_status st;
 
-    e->line++;
     if (json_is_object(event))
         st = events_take(e, event);
     else
-        st = co_fail(CO_E_DATA, "%s:%zu: not a JSON object", path, e->line);
+        st = co_fail(CO_E_DATA, "%s:%zu: not a JSON object", path, e->line + 1);
+    e->line += st == CO_OK; /* a line that is damaged is read again */
     json_decref(event);
     return st;
 }

@@ -26,6 +26,12 @@ typedef struct page_seen {
 typedef enum page_file { PAGE_SUMMARY, PAGE_PROFILE, PAGE_DATA, PAGE_FILES } page_file;
 static const char *const page_file_names[PAGE_FILES] = {"summary", "profile", "data"};
 
+/* The first thing that failed, where the rest is read all the same. */
+typedef struct page_failure {
+    co_status status;
+    char message[512];
+} page_failure;
+
 /* What has been handed out. */
 typedef struct page_sent {
     size_t steps, epochs, events, points;
@@ -154,25 +160,45 @@ static co_status page_read_entry(co_page_source *s)
     return CO_OK;
 }
 
-static co_status page_update_files(co_page_source *s)
+/* A file that is damaged is read again until it is not. */
+static co_status page_update_file(co_page_source *s, int i)
 {
-    for (int i = 0; i < PAGE_FILES; i++) {
-        char name[32];
-        json_t *object;
+    json_t *object;
+    char name[32];
+    co_status st;
 
-        snprintf(name, sizeof(name), "%s.json", page_file_names[i]);
-        if (!page_has_changed(&s->seen[i], s->dir, name) && s->file[i])
-            continue;
-        CO_TRY(page_read_object(&object, s->dir, page_file_names[i]));
-        json_decref(s->file[i]);
-        s->file[i] = object;
-        s->is_new = true;
+    snprintf(name, sizeof(name), "%s.json", page_file_names[i]);
+    if (!page_has_changed(&s->seen[i], s->dir, name) && s->file[i])
+        return CO_OK;
+    st = page_read_object(&object, s->dir, page_file_names[i]);
+    if (st != CO_OK) {
+        s->seen[i] = (page_seen){.inode = 0};
+        if (!s->file[i])
+            s->file[i] = json_null();
+        return st;
     }
-    if (page_has_changed(&s->seen_checkpoints, s->dir, "checkpoints")) {
-        CO_TRY(page_read_checkpoints(s));
-        s->is_new = true;
-    }
+    json_decref(s->file[i]);
+    s->file[i] = object;
+    s->is_new = true;
     return CO_OK;
+}
+
+static void page_note(page_failure *first, co_status st)
+{
+    if (st == CO_OK || first->status != CO_OK)
+        return;
+    first->status = st;
+    snprintf(first->message, sizeof(first->message), "%s", co_error_message());
+}
+
+static void page_update_files(co_page_source *s, page_failure *first)
+{
+    for (int i = 0; i < PAGE_FILES; i++)
+        page_note(first, page_update_file(s, i));
+    if (page_has_changed(&s->seen_checkpoints, s->dir, "checkpoints")) {
+        page_note(first, page_read_checkpoints(s));
+        s->is_new = true;
+    }
 }
 
 /* Figures of the folder are read again where the config, the ranks or the state are others. */
@@ -180,19 +206,17 @@ static co_status page_update(co_page_source *s, bool whole)
 {
     const size_t events = json_array_size(s->events.list);
     const co_run_state state = s->state;
-    co_status st = co_page_events_read(&s->events, s->dir, whole);
-    co_status files;
+    page_failure first = {CO_OK, ""};
     bool stale;
 
+    page_note(&first, co_page_events_read(&s->events, s->dir, whole));
     s->state = co_run_state_of(s->dir);
     stale = page_has_changed(&s->seen_config, s->dir, "config.yaml") || !s->list.n ||
             state != s->state || events != json_array_size(s->events.list);
-    files = page_update_files(s);
-    if (st == CO_OK)
-        st = files;
-    if (stale && st == CO_OK)
-        st = page_read_entry(s);
-    return st;
+    page_update_files(s, &first);
+    if (stale)
+        page_note(&first, page_read_entry(s));
+    return first.status == CO_OK ? CO_OK : co_fail(first.status, "%s", first.message);
 }
 
 co_status co_page_source_update(co_page_source *source)
@@ -388,6 +412,11 @@ co_status co_page_source_news(json_t **out, bool *all, co_page_source *source)
 const char *co_page_source_dir(const co_page_source *source)
 {
     return source->dir;
+}
+
+bool co_page_source_is_read(const co_page_source *source)
+{
+    return source->list.n > 0;
 }
 
 co_run_state co_page_source_state(const co_page_source *source)

@@ -218,7 +218,63 @@ static void runs_damaged_line_is_shown(void **state)
     assert_int_equal(rows_of(json_object_get(run, "append")), 2);
     json_decref(message);
     co_live_runs_close(&runs);
-    assert_int_equal(co_live_runs_open(&runs, folders, 1), CO_E_DATA);
+}
+
+static const char *damage_of(const json_t *list, size_t run)
+{
+    const char *damage = json_string_value(json_object_get(json_array_get(list, run), "damage"));
+
+    return damage ? damage : "";
+}
+
+/* Whatever is damaged, the rest of the folder is shown, and what can be read of that run. */
+static void runs_open_shows_what_is_damaged(void **state)
+{
+    char dir[64];
+    const char *const folders[] = {keep(dir, "many")};
+    co_live_runs runs;
+    json_t *list, *message;
+    bool all;
+
+    (void)state;
+    mkdir(folder_path("many"), 0700);
+    for (int i = 0; i < 4; i++) {
+        char name[32];
+
+        snprintf(name, sizeof(name), "many/%d", i);
+        run_make(name);
+        run_add_steps(name, 1, 3, 1.0);
+    }
+    run_write("many/0/metrics.jsonl", "w", "this is no event\n");
+    run_write("many/1/metrics.jsonl", "a", "this is no event\n");
+    run_write("many/1/summary.json", "w", "{");
+    run_write("many/2/summary.json", "w", "[1]");
+    run_write("many/2/profile.json", "w", "{");
+    assert_int_equal(co_live_runs_open(&runs, folders, 1), CO_OK);
+    assert_int_equal(runs.n, 4);
+    assert_int_equal(co_live_runs_json(&list, &runs), CO_OK);
+    assert_non_null(strstr(damage_of(list, 0), "many/0/metrics.jsonl:1: not a JSON"));
+    assert_non_null(strstr(damage_of(list, 1), "many/1/metrics.jsonl:4: not a JSON"));
+    assert_non_null(strstr(damage_of(list, 2), "many/2/summary.json: is not a JSON object"));
+    assert_string_equal(damage_of(list, 3), "");
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(rows_of(json_array_get(list, i)), i ? 2 : 0);
+    json_decref(list);
+    for (int again = 0; again < 2; again++) { /* nothing is new, and nothing is forgotten */
+        runs.scan_ns = 0;
+        assert_int_equal(co_live_runs_update(&runs, &message, &all), CO_OK);
+        assert_false(all);
+        if (again)
+            assert_true(json_is_null(message));
+        json_decref(message);
+        assert_non_null(strstr(runs.run[2]->damage, "summary.json"));
+    }
+    run_write("many/2/summary.json", "w", "{}");
+    run_write("many/2/profile.json", "w", "{}");
+    assert_int_equal(co_live_runs_update(&runs, &message, &all), CO_OK);
+    json_decref(message);
+    assert_string_equal(runs.run[2]->damage, "");
+    co_live_runs_close(&runs);
 }
 
 static void runs_coming_later_are_shown(void **state)
@@ -263,7 +319,7 @@ static void runs_coming_later_are_shown(void **state)
 }
 
 /* A page does not ask for everything each time that one is found. */
-static void runs_unreadable_one_is_no_change(void **state)
+static void runs_damaged_one_is_new_once(void **state)
 {
     char dir[64];
     const char *const folders[] = {keep(dir, "many")};
@@ -277,17 +333,18 @@ static void runs_unreadable_one_is_no_change(void **state)
     assert_int_equal(co_live_runs_open(&runs, folders, 1), CO_OK);
     run_make("many/bad");
     run_write("many/bad/metrics.jsonl", "a", "this is no event\n");
-    runs.scan_ns = 0;
-    assert_int_equal(co_live_runs_update(&runs, &message, &all), CO_OK);
-    json_decref(message);
-    assert_false(all);
-    assert_int_equal(runs.n, 1);
+    for (int again = 0; again < 2; again++) {
+        runs.scan_ns = 0;
+        assert_int_equal(co_live_runs_update(&runs, &message, &all), CO_OK);
+        json_decref(message);
+        assert_int_equal(all, !again);
+        assert_int_equal(runs.n, 2);
+        assert_non_null(strstr(runs.run[0]->damage, "metrics.jsonl:2: not a JSON"));
+    }
     run_make("many/bad");
-    runs.scan_ns = 0;
     assert_int_equal(co_live_runs_update(&runs, &message, &all), CO_OK);
     json_decref(message);
-    assert_true(all);
-    assert_int_equal(runs.n, 2);
+    assert_string_equal(runs.run[0]->damage, "");
     co_live_runs_close(&runs);
 }
 
@@ -327,9 +384,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(source_other_file_is_read_anew, runs_setup, folder_remove),
         cmocka_unit_test_setup_teardown(source_long_run_keeps_extremes, runs_setup, folder_remove),
         cmocka_unit_test_setup_teardown(runs_damaged_line_is_shown, runs_setup, folder_remove),
+        cmocka_unit_test_setup_teardown(runs_open_shows_what_is_damaged, runs_setup, folder_remove),
         cmocka_unit_test_setup_teardown(runs_coming_later_are_shown, runs_setup, folder_remove),
-        cmocka_unit_test_setup_teardown(runs_unreadable_one_is_no_change, runs_setup,
-                                        folder_remove),
+        cmocka_unit_test_setup_teardown(runs_damaged_one_is_new_once, runs_setup, folder_remove),
         cmocka_unit_test_setup_teardown(runs_end_is_shown_as_state, runs_setup, folder_remove),
     };
 
