@@ -49,6 +49,20 @@ static co_status measure_set(const char *set[CLI_MAX_LIST + 16], const plan_job 
     return set[own->n] && set[own->n + 1] ? CO_OK : CO_E_NOMEM;
 }
 
+/* Ratios, and other lists for each rank, are of the config's number of ranks. */
+static co_status measure_explain(co_status st, int ranks)
+{
+    const char *message = co_error_message();
+
+    if (st != CO_E_USAGE || !strstr(message, "partition "))
+        return st;
+    return co_fail(st,
+                   "%s. Steps are measured here on %d rank%s, whatever number is planned: "
+                   "-s partition=global measures and plans equal parts, --profile-from DIR takes "
+                   "the times of a run with these",
+                   message, ranks, ranks == 1 ? "" : "s");
+}
+
 /* Train in a folder of its own, and read what is in it. */
 static co_status measure_run(co_plan_work *out, const plan_job *job, int ranks, double batch,
                              const char *strategy)
@@ -70,7 +84,7 @@ static co_status measure_run(co_plan_work *out, const plan_job *job, int ranks, 
         return co_fail(CO_E_IO, "%s: cannot make a folder: %s", tmp && *tmp ? tmp : "/tmp",
                        strerror(errno));
     snprintf(run, sizeof(run), "%s/run", dir);
-    st = co_train(NULL, &options);
+    st = measure_explain(co_train(NULL, &options), ranks);
     if (st == CO_OK)
         st = co_work_read(out, run, &job->names);
     if (nftw(dir, measure_remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0)

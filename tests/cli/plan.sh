@@ -41,6 +41,17 @@ grep -q 'sync compress=topk' out || fail "no other strategy was compared"
 "$cohort" plan net.yaml -c c.yaml --steps 5 --strategies sync -s 'stop_at={accuracy: 0.9}' >out 2>&1 ||
     fail "a config with stop_at is not measured"
 
+# parts that are of other ranks than it measures on
+for partition in '{kind: random, ratios: [0.5, 0.3, 0.2]}' '{kind: labels, labels: [[0, 1, 2, 3], [4, 5, 6], [7, 8, 9]]}'; do
+    code=0
+    "$cohort" plan net.yaml -c c.yaml --steps 5 --strategies '{name: sync, compress: topk}' -s ranks=3 -s "partition=$partition" \
+        >out 2>&1 || code=$?
+    [ $code -eq 2 ] || fail "exit code $code for a partition of 3 ranks"
+    grep -q 'are measured here on [0-9]* ranks\{0,1\}, .*-s partition=global' out ||
+        fail "it does not say on how many ranks it measures"
+done
+"$cohort" plan net.yaml -c c.yaml --steps 5 --strategies sync -s ranks=3 -s partition=global >out 2>&1 || fail "the remedy fails"
+
 # an earlier run, and the same numbers twice
 "$cohort" train net.yaml --quiet --run-dir run --profile -s log_every=1
 "$cohort" plan net.yaml -c c.yaml --profile-from run --json -n 1,8 --strategies 'sync, {name: local, period: 4}' \
