@@ -110,6 +110,7 @@ static const co_number checkpoint_rank[] = {
     RANK("batches", COUNT, means.batches),
     RANK("batch_loss_sum", REAL, means.loss_sum),
     RANK("batch_accuracy_sum", REAL, means.accuracy_sum),
+    LATER("bad_samples", COUNT, bad_samples),
     RANK("updates", COUNT, updates),
     RANK("counter0", COUNT, count[0]),
     RANK("counter1", COUNT, count[1]),

@@ -439,6 +439,7 @@ static co_rank_point state_pick_point(const co_state *state, int rank, int ranks
         if (rank != 0)
             continue;
         co_metrics_add(&point.seen, &from->seen);
+        point.bad_samples += from->bad_samples;
         co_recent_add(&point.recent, &from->recent);
         for (size_t i = 0; i < CO_METRICS_MAX_SUMS; i++)
             co_sum_join(&point.metrics[i], &from->metrics[i]);

@@ -61,8 +61,9 @@ typedef struct co_run_point {
 
 /* State of one rank. */
 typedef struct co_rank_point {
-    co_result seen;      /* this epoch so far */
-    co_rank_means means; /* likewise */
+    co_result seen;       /* this epoch so far */
+    co_rank_means means;  /* likewise */
+    uint64_t bad_samples; /* likewise; replaced by others */
     co_recent_spans recent;
     co_sum metrics[CO_METRICS_MAX_SUMS];      /* likewise; sums of the config's metrics */
     uint64_t updates;                         /* by this rank's optimizer */
@@ -129,7 +130,7 @@ typedef struct co_state_source {
     co_store *store;
     co_distributed *distributed;
     co_ema *ema; /* NULL: none */
-    /* Fill in the run's position and the rank's `seen`, `means`, `recent` and `metrics`. */
+    /* Fill in the run's position, and of the rank what is of its epoch so far. */
     void (*tell)(co_run_point *run, co_rank_point *own, const void *arg);
     /* Before anything is captured: the results of all steps that the store's device was given are
        read, and were good. Collective. NULL: they always are. */

@@ -67,16 +67,23 @@ static co_status trainer_evaluate(trainer *t)
     return trainer_swap_ema(t);
 }
 
+int64_t trainer_bad_samples(const trainer *t)
+{
+    int64_t bad = (int64_t)co_loader_bad_samples(t->train.loader) - t->bad_before;
+
+    if (t->job->test)
+        bad += (int64_t)co_loader_bad_samples(t->test.loader);
+    return bad;
+}
+
 /* Samples replaced in this epoch, over all ranks. */
 static co_status trainer_count_bad(co_event *event, trainer *t)
 {
-    int64_t bad = (int64_t)co_loader_bad_samples(t->train.loader) - (int64_t)t->bad_before;
+    int64_t bad = trainer_bad_samples(t);
 
     if (!co_dataset_skips_bad(t->job->train))
         return CO_OK;
-    if (t->job->test)
-        bad += (int64_t)co_loader_bad_samples(t->test.loader);
-    t->bad_before += (uint64_t)bad;
+    t->bad_before += bad;
     CO_TRY(co_comm_allreduce(t->comm, &bad, &bad, 1, CO_I64, CO_SUM));
     event->bad_samples = (uint64_t)bad;
     return CO_OK;

@@ -93,8 +93,9 @@ typedef struct trainer {
     co_spent earlier;       /* likewise */
     bool improved;          /* the last evaluation was the best so far */
     co_best best;
-    uint64_t bad_before;  /* samples replaced in earlier epochs, on this rank */
-    co_result seen;       /* this epoch so far, on this rank */
+    int64_t bad_before; /* samples replaced in earlier epochs, on this rank, less those of this one
+                           that were replaced before it resumed */
+    co_result seen;     /* this epoch so far, on this rank */
     co_measures measures; /* likewise, for the metrics of the config */
     co_recent recent;
     co_event last; /* of the last epoch */
@@ -239,6 +240,8 @@ co_status trainer_diverged(const trainer *t, const char *what);
 
 /* --- trainer.c --- */
 co_status trainer_average_buffers(trainer *t);
+/* Samples replaced in this epoch so far, on this rank. */
+int64_t trainer_bad_samples(const trainer *t);
 /* Swap the averaged and the trained weights of the model; a second call swaps back. */
 co_status trainer_swap_ema(trainer *t);
 /* After the last step. What is saved is what the last evaluation measured. Collective. */

@@ -35,6 +35,7 @@ static void state_tell(co_run_point *run, co_rank_point *own, const void *arg)
     };
     own->seen = t->seen;
     own->means = t->means;
+    own->bad_samples = (uint64_t)trainer_bad_samples(t);
     own->recent = t->recent.spans;
     co_measures_save(own->metrics, &t->measures);
 }
@@ -77,6 +78,7 @@ co_status trainer_restore(trainer *t)
     t->last.times = NULL;
     t->seen = own.seen;
     t->means = own.means;
+    t->bad_before = -(int64_t)own.bad_samples;
     t->recent.spans = own.recent;
     co_measures_restore(&t->measures, own.metrics);
     return CO_OK;

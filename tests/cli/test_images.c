@@ -284,6 +284,54 @@ static void train_skip_replaces_bad_images(void **state)
     program_remove("set/val/b/bad.png");
 }
 
+/* "bad_samples": N */
+static int bad_samples(const char *dir)
+{
+    char path[64], *text, *at;
+    int n;
+
+    snprintf(path, sizeof(path), "%s/summary.json", dir);
+    text = program_read(path);
+    assert_non_null(text);
+    at = strstr(text, "\"bad_samples\": ");
+    assert_non_null(at);
+    n = atoi(at + strlen("\"bad_samples\": "));
+    free(text);
+    return n;
+}
+
+/* More than the samples after the interruption, so some are before it, whatever the order; on as
+ * many ranks as before it, and on fewer. */
+static void resume_counts_bad_images_of_the_whole_epoch(void **state)
+{
+    static const char *const ranks[] = {"-n 2", "-n 1"};
+    char name[64], line[512];
+    int whole;
+
+    (void)state;
+    for (int i = 1; i <= 9; i++) {
+        snprintf(name, sizeof(name), "set/train/%c/bad%d.jpg", "ab"[i % 2], i);
+        program_write_text(name, "no image");
+    }
+    program_assert_success(program_line(TRAIN SKIPPING "' --quiet"));
+    whole = bad_samples("run");
+    assert_int_equal(whole, 9);
+    for (int k = 0; k < 2; k++) {
+        program_remove("run");
+        program_assert_success(program_line(TRAIN SKIPPING "' --quiet --set max_steps=3"));
+        assert_in_range(bad_samples("run"), 1, whole - 1);
+        snprintf(line, sizeof(line), "train --resume --run-dir run %s --quiet --set max_steps=0",
+                 ranks[k]);
+        program_assert_success(program_line(line));
+        assert_int_equal(bad_samples("run"), whole);
+    }
+    program_remove("run");
+    for (int i = 1; i <= 9; i++) {
+        snprintf(name, sizeof(name), "set/train/%c/bad%d.jpg", "ab"[i % 2], i);
+        program_remove(name);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +344,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(pack_full_disk_leaves_no_file),
         cmocka_unit_test(train_bad_image_is_named),
         cmocka_unit_test(train_skip_replaces_bad_images),
+        cmocka_unit_test(resume_counts_bad_images_of_the_whole_epoch),
     };
     int failed;
 
