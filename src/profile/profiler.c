@@ -16,6 +16,7 @@
 #include "core/mem.h"
 #include "data/data.h"
 #include "profile/device_times.h"
+#include "profile/plans.h"
 #include "profile/row.h"
 
 #define PROFILER_DEPTH  16
@@ -23,7 +24,6 @@
 #define PROFILER_LEAST  ((size_t)1 << 12) /* of one rank */
 #define PROFILER_COMM   ((size_t)1 << 13)
 #define PROFILER_READER ((size_t)1 << 12)
-#define PROFILER_PLANS  16
 
 typedef struct profiler_row {
     co_profile_row row;
@@ -43,16 +43,6 @@ typedef struct profiler_track {
     _Atomic uint64_t lost;
 } profiler_track;
 
-typedef struct profiler_kernel {
-    uint32_t row;
-    double flops, bytes;
-} profiler_kernel;
-
-typedef struct profiler_plan {
-    const co_plan *plan;
-    profiler_kernel *kernel; /* owned; (steps of the plan) */
-} profiler_plan;
-
 struct co_profiler {
     co_profiler_options options;
     co_plan_observer observer;
@@ -71,8 +61,7 @@ struct co_profiler {
     profiler_open open[PROFILER_DEPTH];
     size_t n_row, cap_row;
     profiler_row *row; /* owned */
-    int n_plan;
-    profiler_plan plan[PROFILER_PLANS];
+    co_profile_plans plans;
     int n_track;
     profiler_track *track; /* owned */
 };
@@ -168,8 +157,7 @@ void co_profiler_destroy(co_profiler *p)
         return;
     if (p->comm)
         co_watch_observe(p->comm, NULL);
-    for (int i = 0; i < p->n_plan; i++)
-        co_free(p->plan[i].kernel);
+    co_profile_plans_free(&p->plans);
     for (int i = 0; p->track && i < p->n_track; i++)
         co_free(p->track[i].span);
     co_device_times_destroy(p->times);
@@ -207,28 +195,18 @@ static uint32_t profiler_find_row(co_profiler *p, const co_profile_row *row)
 
 void co_profiler_watch_plan(co_profiler *p, co_plan *plan)
 {
-    const int n = co_plan_step_count(plan);
-    profiler_plan *entry = NULL;
+    co_profile_kernel *kernel;
 
     if (!p)
         return;
-    /* One at the same address is gone. */
-    for (int i = 0; i < p->n_plan; i++)
-        if (p->plan[i].plan == plan)
-            entry = &p->plan[i];
-    if (!entry && p->n_plan == PROFILER_PLANS)
-        return;
-    if (!entry)
-        entry = &p->plan[p->n_plan++];
-    co_free(entry->kernel);
-    *entry = (profiler_plan){plan, co_calloc((size_t)n, sizeof(*entry->kernel))};
-    for (int step = 0; entry->kernel && step < n; step++) {
+    kernel = co_profile_plans_add(&p->plans, plan);
+    for (int step = 0; kernel && step < co_plan_step_count(plan); step++) {
         co_profile_row row;
 
         co_profile_row_of(&row, plan, step);
-        entry->kernel[step] = (profiler_kernel){profiler_find_row(p, &row), row.flops, row.bytes};
+        kernel[step] = (co_profile_kernel){profiler_find_row(p, &row), row.flops, row.bytes};
     }
-    co_plan_observe(plan, entry->kernel ? &p->observer : NULL);
+    co_plan_observe(plan, kernel ? &p->observer : NULL);
 }
 
 /* ---- spans ---- */
@@ -364,23 +342,14 @@ void co_profiler_leave(co_profiler *p)
         profiler_end(p);
 }
 
-static const profiler_kernel *profiler_find_kernel(const co_profiler *p, const co_plan *plan,
-                                                   int step)
-{
-    for (int i = 0; i < p->n_plan; i++)
-        if (p->plan[i].plan == plan)
-            return &p->plan[i].kernel[step];
-    return NULL;
-}
-
 static void profiler_kernel_begins(void *arg, const co_plan *plan, int step)
 {
     co_profiler *p = arg;
-    const profiler_kernel *kernel;
+    const co_profile_kernel *kernel;
 
     if (!profiler_is_on(p))
         return;
-    kernel = profiler_find_kernel(p, plan, step);
+    kernel = co_profile_plans_find(&p->plans, plan, step);
     p->row[kernel->row].row.flops += kernel->flops;
     p->row[kernel->row].row.bytes += kernel->bytes;
     profiler_begin(p, kernel->row);
