@@ -138,28 +138,41 @@ static co_status data_info_print_labels(const co_dataset *data)
     return CO_OK;
 }
 
-/* Print mean and standard deviation of one field of floats over all samples. */
-static co_status data_info_measure_field(const co_dataset *data, int k, size_t n)
+co_status cli_data_info_field(cli_field_moments *out, const co_dataset *data, int k,
+                              uint64_t stride)
 {
+    const size_t n = (size_t)co_shape_count(&co_dataset_fields(data)[k].shape);
     float *value = co_calloc(n, sizeof(*value));
-    double sum = 0, square = 0;
-    const double total = (double)n * (double)co_dataset_count(data);
+    double sum = 0, square = 0, total, variance;
     co_status st = value ? CO_OK : CO_E_NOMEM;
 
-    for (uint64_t i = 0; i < co_dataset_count(data) && st == CO_OK; i++) {
+    *out = (cli_field_moments){.binary = true};
+    for (uint64_t i = 0; i < co_dataset_count(data) && st == CO_OK; i += stride) {
         st = co_dataset_read_field(data, value, k, i);
         for (size_t e = 0; e < n && st == CO_OK; e++) {
-            sum += (double)value[e];
-            square += (double)value[e] * (double)value[e];
+            const double v = (double)value[e];
+
+            sum += v;
+            square += v * v;
+            out->binary = out->binary && (v == 0 || v == 1);
         }
+        out->samples++;
     }
     co_free(value);
-    if (st == CO_OK) {
-        const double mean = sum / total, variance = square / total - mean * mean;
-
-        printf("; mean %.4f, std %.4f", mean, sqrt(variance < 0 ? 0 : variance));
-    }
+    total = (double)n * (double)out->samples;
+    out->mean = sum / total;
+    variance = square / total - out->mean * out->mean;
+    out->std = sqrt(variance < 0 ? 0 : variance);
     return st;
+}
+
+static co_status data_info_print_field(const co_dataset *data, int k)
+{
+    cli_field_moments m;
+
+    CO_TRY(cli_data_info_field(&m, data, k, 1));
+    printf("; mean %.4f, std %.4f", m.mean, m.std);
+    return CO_OK;
 }
 
 static co_status data_info_print_fields(const co_dataset *data)
@@ -172,7 +185,7 @@ static co_status data_info_print_fields(const co_dataset *data)
                co_shape_format(shape, sizeof(shape), &field[k].shape),
                co_dtype_name(field[k].dtype));
         if (field[k].dtype == CO_F32)
-            CO_TRY(data_info_measure_field(data, k, (size_t)co_shape_count(&field[k].shape)));
+            CO_TRY(data_info_print_field(data, k));
         printf("\n");
     }
     return CO_OK;

@@ -4,9 +4,19 @@
 
 #include <stdbool.h>
 
-#include <cohort/status.h>
+#include <cohort/data.h>
 
 #define DATA_INFO_MAX_ROWS 100 /* of a table */
+
+/* Of a field of floats over every `stride`-th sample. */
+typedef struct cli_field_moments {
+    uint64_t samples;
+    double mean, std;
+    bool binary; /* all are 0 or 1 */
+} cli_field_moments;
+
+co_status cli_data_info_field(cli_field_moments *out, const co_dataset *data, int k,
+                              uint64_t stride);
 
 /* Whether `path` is a folder with files of tokens that can be recognized: one has llm.c's header,
    or a tokenizer is beside them. */

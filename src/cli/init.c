@@ -27,7 +27,8 @@ typedef struct init_options {
 static const init_options init_defaults = {.output = NULL, .context = INIT_CONTEXT};
 
 static const cli_argument init_arguments[] = {
-    {"DATA", true, "a folder of pictures or tokens, MNIST's or CIFAR's files, a pack, text"},
+    {"DATA", true,
+     "a folder of pictures, tokens or arrays, MNIST's or CIFAR's files, a pack, text"},
     {NULL, false, NULL},
 };
 
@@ -56,7 +57,7 @@ static const cli_option init_option_table[] = {
 typedef struct init_plan {
     init_data data;
     char model[INIT_ANSWER];
-    const char *optimizer, *schedule, *augment;
+    const char *optimizer, *schedule, *augment, *loss;
     int64_t ranks, batch, epochs;
 } init_plan;
 
@@ -118,6 +119,24 @@ static void init_choose_image_model(init_plan *plan)
                                      "horizontal-flip]";
 }
 
+/* Values in any order, unless they have the shape of a picture. */
+static void init_choose_array_model(init_plan *plan)
+{
+    const co_shape *s = &plan->data.sample;
+
+    if (!plan->data.targets && s->ndim == 3 && (s->dim[0] == 1 || s->dim[0] == 3)) {
+        init_choose_image_model(plan);
+        plan->augment = "";
+        return;
+    }
+    snprintf(plan->model, sizeof(plan->model), "{name: mlp, hidden: [64, 64]}");
+    plan->optimizer = "{name: adam, lr: 0.001}";
+    plan->schedule = "cosine";
+    plan->augment = "";
+    if (plan->data.targets)
+        plan->loss = plan->data.binary ? "bce_with_logits_loss" : "mse_loss";
+}
+
 static int64_t init_power(double most)
 {
     int64_t n = 1;
@@ -146,12 +165,15 @@ static void init_choose_sizes(init_plan *plan, const init_options *o)
 
 static void init_choose(init_plan *plan, const init_options *o)
 {
+    plan->loss = NULL;
     if (plan->data.tokens) {
         snprintf(plan->model, sizeof(plan->model),
                  "{name: gpt2, layers: 4, heads: 4, width: 128, dropout: 0}");
         plan->optimizer = "{name: adamw, lr: 1e-3, betas: [0.9, 0.99], weight_decay: 0.1}";
         plan->schedule = "{name: cosine, unit: step, warmup: 100, final: 0.1}";
         plan->augment = "";
+    } else if (plan->data.arrays) {
+        init_choose_array_model(plan);
     } else {
         init_choose_image_model(plan);
     }
@@ -161,6 +183,31 @@ static void init_choose(init_plan *plan, const init_options *o)
 }
 
 /* ---- writing ---- */
+
+static void init_write_classes(FILE *out, const init_data *d)
+{
+    fprintf(out, ", %" PRId64 " classes%s%s.\n", d->classes, d->names[0] ? ": " : "", d->names);
+    fprintf(out, "# A class has %" PRIu64 " to %" PRIu64 " training samples.", d->rarest,
+            d->commonest);
+}
+
+static void init_write_arrays(FILE *out, const init_data *d)
+{
+    if (!d->targets)
+        init_write_classes(out, d);
+    else
+        fprintf(out, ", each with %" PRId64 " %s.", d->classes,
+                d->binary         ? "labels that are there, 1, or not, 0"
+                : d->classes == 1 ? "value to learn"
+                                  : "values to learn");
+    fprintf(out,
+            "\n# Inputs have the mean %.4g and the standard deviation %.4g, measured over %" PRIu64
+            " training samples.\n",
+            d->mean[0], d->std[0], d->measured);
+    if (fabs(d->mean[0]) > 2 || d->std[0] > 4 || d->std[0] < 0.05)
+        fprintf(out, "# A network learns little from values far from -1 to 1, and arrays are read "
+                     "as they are: scale\n# them before they are saved.\n");
+}
 
 static void init_write_data(FILE *out, const init_data *d)
 {
@@ -174,13 +221,16 @@ static void init_write_data(FILE *out, const init_data *d)
                 strcmp(d->format, "text") == 0 ? "characters" : "tokens", d->classes);
         return;
     }
-    fprintf(out, " of %s, %" PRId64 " classes%s%s.\n",
-            co_shape_format(shape, sizeof(shape), &d->sample), d->classes, d->names[0] ? ": " : "",
-            d->names);
+    fprintf(out, " of %s", co_shape_format(shape, sizeof(shape), &d->sample));
+    if (d->arrays) {
+        init_write_arrays(out, d);
+        return;
+    }
+    init_write_classes(out, d);
     fprintf(out,
-            "# A class has %" PRIu64 " to %" PRIu64 " training samples. `normalize`: mean and "
-            "standard deviation\n# per channel, measured over %" PRIu64 " training samples.\n",
-            d->rarest, d->commonest, d->measured);
+            " `normalize`: mean and standard deviation\n# per channel, measured over %" PRIu64
+            " training samples.\n",
+            d->measured);
     if (d->extra[0])
         fprintf(out, "# `resize`: the side that all are brought to; a larger one is more accurate "
                      "and slower.\n");
@@ -199,7 +249,10 @@ static void init_write(FILE *out, const init_plan *plan, const char *name)
     init_write_data(out, &plan->data);
     if (plan->augment[0])
         fprintf(out, "# Leave horizontal-flip out where left and right differ, as of letters.\n");
-    fprintf(out, "data: %s\n\n", value);
+    fprintf(out, "data: %s\n", value);
+    if (plan->loss)
+        fprintf(out, "loss: %s\n", plan->loss);
+    fprintf(out, "\n");
     fprintf(out, "ranks: %" PRId64 " # on this machine; -n wins\n", plan->ranks);
     fprintf(out, "batch: %" PRId64 " # over all ranks\n", plan->batch);
     fprintf(out, "epochs: %" PRId64 "\n\n", plan->epochs);
@@ -291,8 +344,8 @@ static co_status init_run(const void *options, int n, const char *const *argumen
     init_plan plan;
 
     if (n == 0 && !ask)
-        return co_fail(CO_E_USAGE, "DATA is missing: a folder of pictures or tokens, MNIST's or "
-                                   "CIFAR's files, a pack or a text file");
+        return co_fail(CO_E_USAGE, "DATA is missing: a folder of pictures, tokens or arrays, "
+                                   "MNIST's or CIFAR's files, a pack or a text file");
     if (n == 0)
         CO_TRY(init_ask(data, "your data (a folder, or a file)", NULL));
     snprintf(output, sizeof(output), "%s", o->output ? o->output : "train.yaml");
@@ -318,10 +371,11 @@ const co_command co_command_init = {
         "classes, mean and standard deviation of its values, a network for samples of that size,\n"
         "batch, ranks and epochs. Known are a folder of pictures (train/CLASS/*.jpg and\n"
         "val/CLASS/*.jpg, or test), the files of MNIST, Fashion-MNIST, CIFAR-10 and CIFAR-100, a\n"
-        "file of `cohort data pack`, folders of shards, text, and a folder of tokens\n"
-        "(`cohort data tokenize`, nanoGPT's train.bin and val.bin). On a terminal it asks for\n"
-        "what no option says, with its own choice as the answer of an empty line. A file that\n"
-        "is there is not overwritten.",
+        "file of `cohort data pack`, folders of shards, text, a folder of tokens\n"
+        "(`cohort data tokenize`, nanoGPT's train.bin and val.bin), and arrays: train.input.npy\n"
+        "and others of a folder, or of a .safetensors file. On a terminal it asks for what no\n"
+        "option says, with its own choice as the answer of an empty line. A file that is there\n"
+        "is not overwritten.",
     .example = "  cohort init pictures\n"
                "  cohort init data/mnist -o mnist.yaml -n 2 --epochs 5\n"
                "  cohort init novel.txt --context 128 -o novel.yaml",

@@ -48,11 +48,31 @@ static const char *look_folder(const char *path)
         return "cifar10";
     if (look_has_either(path, "train.bin") || (look_has(path, "train") && look_has(path, "meta")))
         return "cifar100";
+    if (look_has_either(path, "train." CO_FIELD_INPUT ".npy"))
+        return "arrays";
     if (look_has(path, "train/" CO_SHARD_INDEX_NAME))
         return look_has(path, "train/train-000000.pack") ? "pack" : "tar";
     if (look_has(path, "train") && (look_has(path, "val") || look_has(path, "test")))
         return "imagefolder";
     return NULL;
+}
+
+/* The length of a safetensors file's header, then its JSON. */
+static bool look_is_safetensors(const uint8_t *head, size_t n)
+{
+    return n > 8 && head[7] == 0 && head[8] == '{';
+}
+
+/* Files of weights are safetensors, too. */
+static co_status look_tensors(const char **format, const char *path)
+{
+    co_safetensors *file;
+
+    CO_TRY(co_safetensors_open(&file, path));
+    if (co_safetensors_find(file, "train." CO_FIELD_INPUT))
+        *format = "arrays";
+    co_safetensors_close(file);
+    return CO_OK;
 }
 
 /* Text has no zero byte. */
@@ -68,6 +88,8 @@ static co_status look_file(const char **format, const char *path)
     fclose(file);
     if (n >= 8 && memcmp(head, PACK_MAGIC, 8) == 0)
         *format = "pack";
+    else if (look_is_safetensors(head, n))
+        return look_tensors(format, path);
     else if (n > 0 && !memchr(head, 0, n))
         *format = "text";
     return CO_OK;
@@ -86,12 +108,14 @@ static co_status look_kind(const char **format, const char *path)
         CO_TRY(look_file(format, path));
     if (*format)
         return CO_OK;
-    return co_fail(CO_E_DATA,
-                   "%s: is none of: a folder of pictures (train/CLASS/*.jpg and val/CLASS/*.jpg), "
-                   "the files of MNIST or CIFAR, a file or shards of `cohort data pack`, shards of "
-                   "`cohort data shard`, a text file, a folder of `cohort data tokenize`; other "
-                   "data is in docs/data.md",
-                   path);
+    return co_fail(
+        CO_E_DATA,
+        "%s: is none of: a folder of pictures (train/CLASS/*.jpg and val/CLASS/*.jpg), "
+        "the files of MNIST or CIFAR, a file or shards of `cohort data pack`, shards of "
+        "`cohort data shard`, a text file, a folder of `cohort data tokenize`, arrays "
+        "(train.input.npy and others of a folder, or a .safetensors file); other data is "
+        "in docs/data.md",
+        path);
 }
 
 /* ---- opening ---- */
@@ -261,14 +285,52 @@ static co_status look_classes(init_data *d, const co_dataset *data)
     return CO_OK;
 }
 
+/* ---- arrays ---- */
+
+/* Networks that `init` chooses give a row of values. */
+static co_status look_target(init_data *d, const co_dataset *data)
+{
+    const co_field *field = co_dataset_fields(data);
+    cli_field_moments m;
+    char shape[64];
+    int k = 0;
+
+    while (strcmp(field[k].name, CO_FIELD_TARGET) != 0)
+        k++;
+    if (field[k].shape.ndim > 1)
+        return co_fail(CO_E_DATA,
+                       "%s: the target of a sample is %s; a config is written for targets of one "
+                       "dimension, and other networks are in docs/configuration.md",
+                       d->path, co_shape_format(shape, sizeof(shape), &field[k].shape));
+    CO_TRY(cli_data_info_field(&m, data, k, d->train / LOOK_MOMENTS + 1));
+    d->targets = true;
+    d->binary = m.binary;
+    return CO_OK;
+}
+
+static co_status look_arrays(init_data *d, const co_dataset *data)
+{
+    cli_field_moments m;
+
+    CO_TRY(co_dataset_has_labels(data) ? look_classes(d, data) : look_target(d, data));
+    CO_TRY(cli_data_info_field(&m, data, 0, d->train / LOOK_MOMENTS + 1));
+    d->measured = m.samples;
+    d->mean[0] = m.mean;
+    d->std[0] = m.std;
+    return CO_OK;
+}
+
 static co_status look_measure(init_data *d, const co_dataset *train, const co_dataset *test)
 {
     d->images = co_dataset_has_images(train);
-    d->tokens = !d->images;
+    d->arrays = strcmp(d->format, "arrays") == 0;
+    d->tokens = !d->images && !d->arrays;
     d->train = co_dataset_count(train);
     d->test = co_dataset_count(test);
     d->classes = co_dataset_classes(train);
     d->sample = *co_dataset_shape(train);
+    if (d->arrays)
+        return look_arrays(d, train);
     if (!d->images)
         return CO_OK;
     CO_TRY(look_classes(d, train));
@@ -311,7 +373,9 @@ co_status init_look(init_data *out, const char *path, int64_t size, int64_t cont
     co_status st;
 
     CO_TRY(look_name(out, path, context));
-    if (!look_is_sequence(out))
+    if (strcmp(out->format, "arrays") == 0 && size)
+        return co_fail(CO_E_USAGE, "--size is of pictures; arrays stay as they are");
+    if (!look_is_sequence(out) && strcmp(out->format, "arrays") != 0)
         CO_TRY(look_size(out, size));
     CO_TRY(look_open(&train, out, CO_SPLIT_TRAIN));
     st = look_open(&test, out, CO_SPLIT_TEST);

@@ -13,14 +13,16 @@
 typedef struct init_data {
     char format[32]; /* "imagefolder" */
     char path[CLI_MAX_PATH];
-    char extra[128]; /* further keys, ", resize: 73"; or "" */
-    bool images, tokens;
-    uint64_t train, test; /* samples */
-    int64_t classes;
+    char extra[128];             /* further keys, ", resize: 73"; or "" */
+    bool images, tokens, arrays; /* one of them */
+    bool targets, binary;        /* of arrays: values to learn instead of labels; all 0 or 1 */
+    uint64_t train, test;        /* samples */
+    int64_t classes;             /* or values to learn */
     co_shape sample;
-    uint64_t rarest, commonest; /* training samples of a class, of images */
+    uint64_t rarest, commonest; /* training samples of a class */
     char names[160];            /* of the first classes; "": they have none */
-    /* Of values from 0 to 1, per channel, over `measured` training samples. */
+    /* Over `measured` training samples: of images per channel, of values from 0 to 1; of arrays
+       [0], of all inputs. */
     double mean[INIT_CHANNELS], std[INIT_CHANNELS];
     uint64_t measured;
 } init_data;

@@ -187,6 +187,85 @@ static void init_pack_is_known(void **state)
     assert_sound("pack.yaml");
 }
 
+#define ROWS 40 /* of the array of a split */
+
+/* Rows of `each` floats as numpy.save writes them; values are (7 i) mod 11, from `least` on. */
+static void write_npy(const char *path, int each, float least, float step)
+{
+    static float values[ROWS * 8];
+    unsigned char file[128 + sizeof(values)] = "\x93NUMPY\x01";
+    const size_t bytes = (size_t)(ROWS * each) * sizeof(*values);
+
+    file[8] = 128 - 10;
+    memset(file + 10, ' ', 118);
+    snprintf((char *)file + 10, 118,
+             "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", ROWS, each);
+    file[10 + strlen((char *)file + 10)] = ' ';
+    file[127] = '\n';
+    for (int i = 0; i < ROWS * each; i++)
+        values[i] = least + step * (float)(i * 7 % 11);
+    memcpy(file + 128, values, bytes);
+    program_write(path, file, 128 + bytes);
+}
+
+static void write_arrays(float least, float step)
+{
+    write_npy("arrays/train.input.npy", 6, -1, 0.2f);
+    write_npy("arrays/test.input.npy", 6, -1, 0.2f);
+    write_npy("arrays/train.target.npy", 3, least, step);
+    write_npy("arrays/test.target.npy", 3, least, step);
+}
+
+/* Values to learn, labels that are there or not, and inputs that are far from 0. */
+static void init_folder_of_arrays_is_known(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir("arrays", 0700), 0);
+    write_arrays(-2, 0.5f);
+    program_assert_success(program_line("init arrays -o values.yaml"));
+    assert_contains("values.yaml", "data: {name: arrays, path: 'arrays'}\nloss: mse_loss\n");
+    assert_contains("values.yaml", "40 training and 40 test samples of (6), each with 3 values");
+    assert_trains("values.yaml");
+    write_arrays(0, 0);
+    program_assert_success(program_line("init arrays -o flags.yaml"));
+    assert_contains("flags.yaml", "loss: bce_with_logits_loss\n");
+    assert_sound("flags.yaml");
+    write_npy("arrays/train.input.npy", 6, 500, 100);
+    program_assert_success(program_line("init arrays -o far.yaml"));
+    assert_contains("far.yaml", "mean 999");
+    assert_contains("far.yaml", "scale\n# them before they are saved");
+    program_assert_success(program_line("data info arrays"));
+    program_assert_error(program_line("init arrays -o sized.yaml --size 8"), 2, "--size");
+    remove("arrays/test.input.npy");
+    program_assert_error(program_line("init arrays -o none.yaml"), 3, "no array test.input");
+}
+
+/* Labels, in one file, whatever its name; weights are a file of that kind, too. */
+static void init_file_of_tensors_is_known(void **state)
+{
+    static const char header[] =
+        "{\"train.input\":{\"dtype\":\"F32\",\"shape\":[8,2],\"data_offsets\":[0,64]},"
+        "\"train.label\":{\"dtype\":\"I32\",\"shape\":[8],\"data_offsets\":[64,96]},"
+        "\"test.input\":{\"dtype\":\"F32\",\"shape\":[8,2],\"data_offsets\":[96,160]},"
+        "\"test.label\":{\"dtype\":\"I32\",\"shape\":[8],\"data_offsets\":[160,192]}}";
+    const size_t n = sizeof(header) - 1;
+    unsigned char file[8 + sizeof(header) + 192] = {(unsigned char)(n & 255),
+                                                    (unsigned char)(n >> 8)};
+
+    (void)state;
+    memcpy(file + 8, header, n);
+    for (size_t i = 0; i < 8; i++) /* labels of 0 and 1 */
+        file[8 + n + 64 + 4 * i] = file[8 + n + 160 + 4 * i] = (unsigned char)(i % 2);
+    program_write("numbers.bin", file, 8 + n + 192);
+    program_assert_success(program_line("init numbers.bin -o numbers.yaml"));
+    assert_contains("numbers.yaml", "data: {name: arrays, path: 'numbers.bin'}\n\nranks");
+    assert_contains("numbers.yaml", "of (2), 2 classes.\n# A class has 4 to 4 training samples.");
+    assert_sound("numbers.yaml");
+    memcpy(file + 8, "{\"layer.input\"", 14);
+    program_write("weights.bin", file, 8 + n + 192);
+    program_assert_error(program_line("init weights.bin -o weights.yaml"), 3, "is none of");
+}
+
 static void init_existing_file_is_kept(void **state)
 {
     (void)state;
@@ -249,6 +328,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(init_folder_of_pictures_is_known),
         cmocka_unit_test(init_cifar_folder_is_known),
         cmocka_unit_test(init_pack_is_known),
+        cmocka_unit_test(init_folder_of_arrays_is_known),
+        cmocka_unit_test(init_file_of_tensors_is_known),
         cmocka_unit_test(init_existing_file_is_kept),
         cmocka_unit_test(init_unknown_data_is_refused),
         cmocka_unit_test(init_on_terminal_asks),
