@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/cli.h"
 #include "cli/data_info.h"
@@ -238,16 +237,6 @@ static co_status data_info_split(const co_value *value, co_config *config, co_sp
     return st;
 }
 
-/* A config is a file, too. */
-static bool data_info_is_data(const char *path)
-{
-    const char *end = strrchr(path, '.');
-    struct stat info;
-
-    return stat(path, &info) == 0 &&
-           (S_ISDIR(info.st_mode) || (end && (!strcmp(end, ".txt") || !strcmp(end, ".pack"))));
-}
-
 static co_status data_info_run(const void *options, int n, const char *const *argument)
 {
     const data_info_options *o = options;
@@ -259,7 +248,7 @@ static co_status data_info_run(const void *options, int n, const char *const *ar
     (void)n;
     if (o->set.n == 0 && cli_data_info_is_tokens(given))
         return cli_data_info_tokens(given);
-    if (data_info_is_data(given)) {
+    if (init_look_is_data(given)) {
         CO_TRY(init_look_value(value, given));
         given = value;
     }

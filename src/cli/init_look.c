@@ -14,6 +14,7 @@
 #include "core/text.h"
 #include "data/pack_layout.h"
 #include "data/shard_index.h"
+#include "data/token_file.h"
 
 #define LOOK_HEAD    4096 /* bytes of a file that are looked at */
 #define LOOK_SIZES   200  /* pictures whose sizes are looked at */
@@ -57,6 +58,17 @@ static const char *look_folder(const char *path)
     return NULL;
 }
 
+static co_status look_head(size_t *n, uint8_t head[LOOK_HEAD], const char *path)
+{
+    static const co_open_rule rule = {.status = CO_E_DATA};
+    FILE *file;
+
+    CO_TRY(co_open_stream(&file, NULL, path, &rule));
+    *n = fread(head, 1, LOOK_HEAD, file);
+    fclose(file);
+    return CO_OK;
+}
+
 /* The length of a safetensors file's header, then its JSON. */
 static bool look_is_safetensors(const uint8_t *head, size_t n)
 {
@@ -78,21 +90,35 @@ static co_status look_tensors(const char **format, const char *path)
 /* Text has no zero byte. */
 static co_status look_file(const char **format, const char *path)
 {
-    static const co_open_rule rule = {.status = CO_E_DATA};
     uint8_t head[LOOK_HEAD];
-    FILE *file;
     size_t n;
 
-    CO_TRY(co_open_stream(&file, NULL, path, &rule));
-    n = fread(head, 1, sizeof(head), file);
-    fclose(file);
+    CO_TRY(look_head(&n, head, path));
     if (n >= 8 && memcmp(head, PACK_MAGIC, 8) == 0)
         *format = "pack";
+    else if (co_token_file_has_magic(head, n))
+        *format = "tokens";
     else if (look_is_safetensors(head, n))
         return look_tensors(format, path);
     else if (n > 0 && !memchr(head, 0, n))
         *format = "text";
     return CO_OK;
+}
+
+bool init_look_is_data(const char *path)
+{
+    const char *end = strrchr(path, '.');
+    uint8_t head[LOOK_HEAD];
+    struct stat info;
+    size_t n;
+
+    if (stat(path, &info) != 0)
+        return false;
+    if (!S_ISREG(info.st_mode))
+        return S_ISDIR(info.st_mode);
+    if (end && (!strcmp(end, ".txt") || !strcmp(end, ".pack")))
+        return true;
+    return look_head(&n, head, path) == CO_OK && memchr(head, 0, n);
 }
 
 static co_status look_kind(const char **format, const char *path)

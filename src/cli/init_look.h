@@ -33,6 +33,9 @@ typedef struct init_data {
 co_status init_look(init_data *out, const char *path, int64_t size, int64_t context);
 /* Recognize it only: its value of `data`, nothing measured. */
 co_status init_look_value(char out[INIT_VALUE], const char *path);
+/* Whether `path` is data, and no config: a folder, or a file that is none by its name or contents.
+ */
+bool init_look_is_data(const char *path);
 /* The value of `data` for a config, with the measured normalisation; `augment` may be "". */
 void init_value(char out[INIT_VALUE], const init_data *data, const char *augment);
 

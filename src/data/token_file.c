@@ -22,6 +22,13 @@ static uint32_t token_file_word(const uint8_t *bytes, size_t i)
     return word;
 }
 
+bool co_token_file_has_magic(const uint8_t *bytes, size_t size)
+{
+    const uint32_t magic = size >= sizeof(uint32_t) ? token_file_word(bytes, 0) : 0;
+
+    return magic == CO_TOKEN_MAGIC_U16 || magic == CO_TOKEN_MAGIC_U32;
+}
+
 /* Whether the file begins as one with a header does: three numbers, the rest zeros. No sequence of
    tokens begins so. */
 static bool token_file_has_header(const uint8_t *bytes, size_t size)
@@ -64,8 +71,6 @@ static co_status token_file_check_header(co_token_sequence *out, const uint8_t *
 co_status co_token_file_parse(co_token_sequence *out, const uint8_t *bytes, size_t size, int bare,
                               const char *path)
 {
-    const uint32_t magic = size >= sizeof(uint32_t) ? token_file_word(bytes, 0) : 0;
-
     *out = (co_token_sequence){.at = bytes, .size = bare, .path = path};
     if (size == 0)
         return co_fail(CO_E_DATA, "%s: is empty", path);
@@ -73,11 +78,11 @@ co_status co_token_file_parse(co_token_sequence *out, const uint8_t *bytes, size
         return co_fail(CO_E_DATA, "%s: is gzip; files of tokens are mapped: unpack it", path);
     if (token_file_has_header(bytes, size))
         return token_file_check_header(out, bytes, size, path);
-    if (magic == CO_TOKEN_MAGIC_U16 || magic == CO_TOKEN_MAGIC_U32)
+    if (co_token_file_has_magic(bytes, size))
         return co_fail(CO_E_DATA,
                        "%s: byte 0: magic %lu begins a header of %zu bytes, zero from "
                        "byte 12 on, which is damaged or cut short",
-                       path, (unsigned long)magic, CO_TOKEN_HEADER);
+                       path, (unsigned long)token_file_word(bytes, 0), CO_TOKEN_HEADER);
     out->count = size / (size_t)bare;
     if (size % (size_t)bare != 0)
         return co_fail(CO_E_DATA, "%s: byte %zu: cut short: %zu bytes are no whole tokens of %d",

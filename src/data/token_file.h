@@ -17,6 +17,8 @@ typedef struct co_token_file {
     size_t size;
 } co_token_file;
 
+/* Whether these bytes begin as llm.c's header does, whatever comes after that. */
+bool co_token_file_has_magic(const uint8_t *bytes, size_t size);
 /* Find the tokens of a file in memory; `bare` is the size of a token where there is no header, 2 or
    4. CO_E_DATA for a file that is empty, cut short, or has an unknown header. `path` is kept. */
 co_status co_token_file_parse(co_token_sequence *out, const uint8_t *bytes, size_t size, int bare,

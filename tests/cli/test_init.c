@@ -261,9 +261,38 @@ static void init_file_of_tensors_is_known(void **state)
     assert_contains("numbers.yaml", "data: {name: arrays, path: 'numbers.bin'}\n\nranks");
     assert_contains("numbers.yaml", "of (2), 2 classes.\n# A class has 4 to 4 training samples.");
     assert_sound("numbers.yaml");
+    program_assert_success(program_line("data info numbers.bin"));
     memcpy(file + 8, "{\"layer.input\"", 14);
     program_write("weights.bin", file, 8 + n + 192);
     program_assert_error(program_line("init weights.bin -o weights.yaml"), 3, "is none of");
+    program_assert_error(program_line("data info weights.bin"), 3, "is none of");
+}
+
+/* Files are known by what is in them, and a config by that it is text. */
+static void data_info_takes_files_of_any_name(void **state)
+{
+    unsigned char tokens[1024 + 2048] = {0};
+    const uint32_t head[3] = {20240520, 1, 1024};
+
+    (void)state;
+    program_assert_success(
+        program_line("data pack '{name: synthetic, shape: [1, 8, 8], samples: 96, classes: 4}' "
+                     "packed.bin --quiet"));
+    program_assert_success(program_line("data info packed.bin"));
+    assert_contains("stdout.txt", "training split of pack");
+    memcpy(tokens, head, sizeof(head));
+    program_write("some.tokens", tokens, sizeof(tokens));
+    program_assert_success(program_line("data info some.tokens --set data.context=8"));
+    assert_contains("stdout.txt", "training split of tokens");
+    program_assert_success(program_line("init some.tokens -o some.yaml --context 8"));
+    assert_sound("some.yaml");
+    program_write("damaged.tokens", tokens, sizeof(tokens) - 2);
+    program_assert_error(program_line("data info damaged.tokens"), 3, "cut short");
+    program_write_text("config", "data: {name: synthetic, shape: [1, 8, 8], samples: 96, "
+                                 "classes: 4}\n");
+    program_assert_success(program_line("data info config"));
+    program_write("zeros", tokens + 64, 256);
+    program_assert_error(program_line("data info zeros"), 3, "is none of");
 }
 
 static void init_existing_file_is_kept(void **state)
@@ -330,6 +359,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(init_pack_is_known),
         cmocka_unit_test(init_folder_of_arrays_is_known),
         cmocka_unit_test(init_file_of_tensors_is_known),
+        cmocka_unit_test(data_info_takes_files_of_any_name),
         cmocka_unit_test(init_existing_file_is_kept),
         cmocka_unit_test(init_unknown_data_is_refused),
         cmocka_unit_test(init_on_terminal_asks),
