@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shell.h"
+
 static char folder[32];
 
 /* Setup of a test or a group. */
@@ -28,11 +30,8 @@ static inline int folder_make(void **state)
 /* Teardown: removes the folder with its contents. */
 static inline int folder_remove(void **state)
 {
-    char command[64];
-
     (void)state;
-    snprintf(command, sizeof(command), "rm -rf %s", folder);
-    return system(command);
+    return shell_run("rm -rf %s", folder);
 }
 
 /* Path of `name` in the folder; valid until the fourth call from now. */
@@ -49,10 +48,7 @@ static inline char *folder_path(const char *name)
 /* Run a command of the shell in the folder; it must succeed. */
 static inline void folder_run(const char *command)
 {
-    char line[1024];
-
-    snprintf(line, sizeof(line), "cd %s && %s", folder, command);
-    assert_int_equal(system(line), 0);
+    assert_int_equal(shell_run("cd %s && %s", folder, command), 0);
 }
 
 /* Number of entries. */

@@ -27,6 +27,7 @@
 
 #include "cli/program.h"
 #include "emulated.h"
+#include "shell.h"
 #include "waits.h"
 
 #define PROGRAM_GRACE_S 30 /* for children to end after their parent */
@@ -250,7 +251,7 @@ const program_result *program_line(const char *line)
     int n = 0;
 
     assert_true(strlen(line) < sizeof(text));
-    strcpy(text, line);
+    snprintf(text, sizeof(text), "%s", line);
     while (*at && n < PROGRAM_MAX_ARGS) {
         const char *end = *at == '\'' ? "'" : " ";
 
@@ -293,7 +294,7 @@ void program_need_mpi(void)
     const program_result *r = program_line("list transports");
     const char *mpi = strstr(r->out, "\nmpi ");
 
-    if (mpi && !strstr(mpi, "not here") && system("command -v mpiexec >/dev/null") == 0)
+    if (mpi && !strstr(mpi, "not here") && shell_has("mpiexec"))
         return;
     print_message("skipped: this build or machine has no MPI\n");
     skip();

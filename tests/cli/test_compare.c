@@ -16,6 +16,7 @@
 
 #include "cli/fixtures.h"
 #include "cli/program.h"
+#include "shell.h"
 
 #define COMPARE_TWO "sync, {name: sync, reduction: mean}"
 
@@ -76,7 +77,7 @@ static void assert_page_has(const char *path, const char *words)
 
 static bool compare_has_gnuplot(void)
 {
-    return system("command -v gnuplot >/dev/null") == 0;
+    return shell_has("gnuplot");
 }
 
 /* ---- output ---- */

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "cli/program.h"
+#include "shell.h"
 #include "waits.h"
 
 static const char *ctl_program;
@@ -31,16 +32,7 @@ static pid_t ctl_run_pid;  /* of the current run; 0: none */
 /* Run the program to its end; its output on both streams is in ctl_said. */
 static int ctl_run(const char *arguments)
 {
-    char command[4096];
-    FILE *pipe;
-    size_t n;
-
-    snprintf(command, sizeof(command), "%s %s 2>&1", ctl_program, arguments);
-    pipe = popen(command, "r");
-    assert_non_null(pipe);
-    n = fread(ctl_said, 1, sizeof(ctl_said) - 1, pipe);
-    ctl_said[n] = '\0';
-    return WEXITSTATUS(pclose(pipe));
+    return shell_read(ctl_said, sizeof(ctl_said), "%s %s 2>&1", ctl_program, arguments);
 }
 
 static int ctl_ask(const char *request)
@@ -238,7 +230,7 @@ static void ctl_under_mpiexec_is_answered_by_rank_0(void **state)
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        execvp(command[0], (char *const *)(uintptr_t)command);
+        execvp(command[0], (char *const *)command);
         _exit(127);
     }
     ctl_run_pid = pid;
@@ -379,14 +371,13 @@ static void train_unsupported_on_failure_is_refused(void **state)
 static int ctl_make_folder(void **state)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char *at = stpcpy(ctl_dir, "run");
     int fd, bound;
 
     (void)state;
-    strcpy(ctl_dir, "run");
     for (int i = 0; i < 12; i++)
-        strcat(ctl_dir, "/a-folder-with-a-long-name");
-    snprintf(ctl_said, sizeof(ctl_said), "mkdir -p %s", ctl_dir);
-    if (system(ctl_said) != 0)
+        at = stpcpy(at, "/a-folder-with-a-long-name");
+    if (shell_run("mkdir -p %s", ctl_dir) != 0)
         return -1;
     fd = socket(AF_UNIX, SOCK_STREAM, 0);
     snprintf(address.sun_path, sizeof(address.sun_path), "dead.sock");

@@ -19,6 +19,7 @@
 
 #include "cli/fixtures.h"
 #include "cli/program.h"
+#include "shell.h"
 
 #define FILES_STEP     "run/checkpoints/step-8/"
 #define FILES_PRECIOUS "the only copy\n"
@@ -53,7 +54,7 @@ static const program_result *files_run(const char *line)
 
 static void files_shell(const char *command)
 {
-    if (system(command) != 0)
+    if (shell_run("%s", command) != 0)
         fail_msg("cannot run: %s", command);
 }
 

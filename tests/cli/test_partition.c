@@ -12,6 +12,7 @@
 
 #include "cli/fixtures.h"
 #include "cli/program.h"
+#include "shell.h"
 
 #define PARTITION_ONCE "An epoch takes 256 samples in 8 steps: each of the set exactly once.\n"
 
@@ -110,7 +111,7 @@ static void partition_samples_without_labels_are_not_counted_by_label(void **sta
 
 static void partition_svg_is_drawn_or_refused(void **state)
 {
-    const bool gnuplot = system("command -v gnuplot >/dev/null 2>&1") == 0;
+    const bool gnuplot = shell_has("gnuplot");
     const program_result *r = partition_show("3", "dirichlet", "--svg", "it's.svg");
 
     (void)state;

@@ -13,6 +13,7 @@
 #include "data/shard_write.h"
 #include "fetch/range.h"
 #include "folder_server.h"
+#include "shell.h"
 #include "waits.h"
 
 enum { SAMPLES = 400, SHARDS = 4, BLOCK = 256 << 10 };
@@ -173,7 +174,7 @@ static void remote_address_may_end_with_a_slash(void **state)
     assert_true(same_samples(&set, "set", 0, 1));
     co_shard_set_close(&set);
     bytes = server->bytes;
-    strcpy(server->url + n, "/");
+    stpcpy(server->url + n, "/");
     open_remote(&set, "set", 1 << 30);
     server->url[n] = '\0';
     assert_null(strstr(set.root + n, "//"));
@@ -328,14 +329,9 @@ static void remote_failing_server_changes_nothing(void **state)
 
 static uint64_t kept_bytes(void)
 {
-    char line[64] = "";
-    FILE *pipe;
+    char line[64];
 
-    snprintf(line, sizeof(line), "du -s --block-size=1 %s/cache", folder);
-    pipe = popen(line, "r");
-    assert_non_null(pipe);
-    assert_non_null(fgets(line, sizeof(line), pipe));
-    pclose(pipe);
+    assert_int_equal(shell_read(line, sizeof(line), "du -s --block-size=1 %s/cache", folder), 0);
     return strtoull(line, NULL, 10);
 }
 
@@ -358,16 +354,11 @@ static void remote_full_cache_keeps_its_limit(void **state)
 
 static int kept_sets(void)
 {
-    char line[128];
-    int n = 0;
-    FILE *pipe;
+    char n[16];
 
-    snprintf(line, sizeof(line), "ls %s/cache | grep -c -x '[0-9a-f]*'", folder);
-    pipe = popen(line, "r");
-    assert_non_null(pipe);
-    assert_int_equal(fscanf(pipe, "%d", &n), 1);
-    pclose(pipe);
-    return n;
+    shell_read(n, sizeof(n), "ls %s/cache | grep -c -x '[0-9a-f]*'", folder);
+    assert_true(n[0] >= '0' && n[0] <= '9');
+    return atoi(n);
 }
 
 static void remote_idle_set_makes_room(void **state)

@@ -21,6 +21,7 @@
 #include "device/mock_backend.h"
 #include "device/mock_metrics.h"
 #include "folder.h"
+#include "shell.h"
 #include "train/resume.h"
 #include "train/rundir.h"
 
@@ -279,7 +280,7 @@ int training_count_checkpoints(const training *t)
 
 static void check_checkpoints(const training *got, const training *want)
 {
-    char path[1100], other[1100], command[5000];
+    char path[1100], other[1100];
     const struct dirent *entry;
     DIR *dir;
 
@@ -291,10 +292,9 @@ static void check_checkpoints(const training *got, const training *want)
     while ((entry = readdir(dir)) != NULL) {
         if (!is_checkpoint(entry))
             continue;
-        snprintf(command, sizeof(command),
-                 "for f in %s/%s/*.safetensors; do cmp $f %s/%s/$(basename $f) || exit 1; done",
-                 path, entry->d_name, other, entry->d_name);
-        if (system(command) != 0)
+        if (shell_run(
+                "for f in %s/%s/*.safetensors; do cmp $f %s/%s/$(basename $f) || exit 1; done",
+                path, entry->d_name, other, entry->d_name) != 0)
             fail_msg("%s: checkpoint %s is not that of %s", got->name, entry->d_name, want->name);
     }
     closedir(dir);

@@ -23,6 +23,7 @@
 #include "emulated.h"
 #include "faults/dump.h"
 #include "faults/kinds.h"
+#include "shell.h"
 #include "waits.h"
 
 #define MAX_RANKS 4
@@ -392,10 +393,7 @@ static bool make_folder(fault_run *r)
 
 static bool remove_folder(const fault_run *r)
 {
-    char command[96];
-
-    snprintf(command, sizeof(command), "rm -rf %s", r->dir);
-    return system(command) == 0;
+    return shell_run("rm -rf %s", r->dir) == 0;
 }
 
 /* Sets `weights`, which every run must reach on any number of ranks. */

@@ -18,6 +18,7 @@
 #include "folder.h"
 #include "server.h"
 #include "set.h"
+#include "shell.h"
 
 static int get_setup(void **state)
 {
@@ -148,21 +149,24 @@ static size_t put_entry(uint8_t *out, const char *name, char type, const char *l
                         const char *text)
 {
     const size_t n = strlen(text);
+    static const char owner[] = "0000644\0000000000\0000000000\000"; /* after the mode */
+    static const char when[] = "00000000000\000        ", magic[] = "ustar\00000";
     unsigned sum = 0;
 
     memset(out, 0, 512);
     snprintf((char *)out, 100, "%s", name);
-    memcpy(out + 100, "0000644\0000000000\0000000000\000", 24);
+    memcpy(out + 100, owner, sizeof(owner) - 1);
     snprintf((char *)out + 124, 12, "%011o", (unsigned)n & 0xffffff);
-    memcpy(out + 136, "00000000000\000        ", 20);
+    memcpy(out + 136, when, sizeof(when) - 1);
     out[156] = (uint8_t)type;
     snprintf((char *)out + 157, 100, "%s", link);
-    memcpy(out + 257, "ustar\00000", 8);
+    memcpy(out + 257, magic, sizeof(magic) - 1);
     for (int i = 0; i < 512; i++)
         sum += out[i];
     snprintf((char *)out + 148, 8, "%06o", sum);
     memset(out + 512, 0, (n + 511) / 512 * 512);
-    memcpy(out + 512, text, n);
+    for (size_t i = 0; i < n; i++)
+        out[512 + i] = (uint8_t)text[i];
     return 512 + (n + 511) / 512 * 512;
 }
 
@@ -170,18 +174,18 @@ static size_t put_entry(uint8_t *out, const char *name, char type, const char *l
 static void put_archive(const uint8_t *tar, size_t n)
 {
     static uint8_t packed[65536];
-    FILE *pipe;
+    FILE *file = fopen("set.tar", "wb");
     size_t size;
 
+    assert_non_null(file);
+    assert_int_equal(fwrite(tar, 1, n, file), n);
+    fclose(file);
     mkdir("mirror", 0700);
-    pipe = popen("gzip -c >mirror/set.tgz", "w");
-    assert_non_null(pipe);
-    assert_int_equal(fwrite(tar, 1, n, pipe), n);
-    assert_int_equal(pclose(pipe), 0);
-    pipe = fopen("mirror/set.tgz", "rb");
-    assert_non_null(pipe);
-    size = fread(packed, 1, sizeof(packed), pipe);
-    fclose(pipe);
+    assert_int_equal(shell_run("gzip -c <set.tar >mirror/set.tgz && rm set.tar"), 0);
+    file = fopen("mirror/set.tgz", "rb");
+    assert_non_null(file);
+    size = fread(packed, 1, sizeof(packed), file);
+    fclose(file);
     set_take_sums(packed, size);
 }
 

@@ -27,6 +27,7 @@
 #include "core/mem.h"
 #include "emulated.h"
 #include "launch/crash_handler.h"
+#include "shell.h"
 #include "waits.h"
 
 #define RANKS      3
@@ -108,10 +109,10 @@ static void call_abort(int number)
     abort();
 }
 
+static int *volatile nothing;
+
 static void read_nothing(int number)
 {
-    int *volatile nothing = NULL;
-
     (void)number;
     printf("%d", *nothing);
 }
@@ -381,7 +382,7 @@ static void core_dump_is_quick_and_small(void **state)
 {
     static const int numbers[] = {SIGABRT, SIGSEGV, SIGQUIT};
     const co_launch_options options = {.ranks = RANKS, .timeout_ms = 2 * WAITS_MS};
-    char folder[] = "/tmp/cohort-core-XXXXXX", command[64], want[64];
+    char folder[] = "/tmp/cohort-core-XXXXXX", want[64];
 
     (void)state;
     assert_non_null(mkdtemp(folder));
@@ -401,8 +402,7 @@ static void core_dump_is_quick_and_small(void **state)
             assert_int_in_range(shared->grown, 0, GROWTH);
     }
     assert_int_equal(chdir("/"), 0);
-    snprintf(command, sizeof(command), "rm -rf %s", folder);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(shell_run("rm -rf %s", folder), 0);
 }
 
 int main(void)

@@ -19,6 +19,7 @@
 #include "core/fs.h"
 #include "core/mem.h"
 #include "report/report.h"
+#include "shell.h"
 
 #define REPORT_SUMMARY                                                                             \
     "{\"train_seconds\": 2.5, \"samples_per_second\": 1000, \"compute_seconds\": 1.5,"             \
@@ -391,18 +392,16 @@ static void plots_script_runs_in_gnuplot(void **state)
     co_cell cell[4 * SEEDS];
     co_cell_point point[4 * SEEDS][2];
     co_report report;
-    char command[256];
 
     (void)state;
-    if (system("command -v gnuplot >/dev/null") != 0) {
+    if (!shell_has("gnuplot")) {
         print_message("skipped: no gnuplot here\n");
         skip();
     }
     report_fill_seeds(&report, cell, point);
     assert_int_equal(co_report_write_script(report_dir, &report), CO_OK);
-    snprintf(command, sizeof(command), "cd %s && gnuplot plots.gp >words 2>&1 && ! test -s words",
-             report_dir);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(
+        shell_run("cd %s && gnuplot plots.gp >words 2>&1 && ! test -s words", report_dir), 0);
     for (size_t i = 0; co_report_plots[i]; i++) {
         struct stat info;
         char name[64];

@@ -18,6 +18,7 @@
 #include <cohort.h>
 
 #include "folder.h"
+#include "shell.h"
 
 #define MAX_EVENTS 64
 #define MAX_RANKS  4
@@ -117,10 +118,7 @@ static void train(const char *name, int ranks, bool resume, const char *const *s
 
 static void clear(void)
 {
-    char command[400];
-
-    snprintf(command, sizeof(command), "rm -rf %s/*", folder);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(shell_run("rm -rf %s/*", folder), 0);
 }
 
 static void close_to(double a, double b)

@@ -17,6 +17,7 @@
 #include <cohort.h>
 
 #include "folder.h"
+#include "shell.h"
 #include "state/checkpoint.h"
 
 #define TRAIN    600
@@ -71,12 +72,11 @@ static void make_data(bool binary)
 static co_status train(co_train_summary *out, const char *loss, int ranks, const char *set)
 {
     const char *const sets[] = {set, NULL};
-    char text[1024], run_dir[64], command[96];
+    char text[1024], run_dir[64];
 
     snprintf(text, sizeof(text), config, folder, loss);
     snprintf(run_dir, sizeof(run_dir), "%s/run", folder);
-    snprintf(command, sizeof(command), "rm -rf %s", run_dir);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(shell_run("rm -rf %s", run_dir), 0);
     return co_train(out, &(co_train_options){.config_text = text,
                                              .set = set ? sets : NULL,
                                              .ranks = ranks,

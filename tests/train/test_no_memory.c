@@ -19,6 +19,7 @@
 #include "core/mem.h"
 
 #include "emulated.h"
+#include "shell.h"
 
 /* Under qemu, which keeps notes on all pages that ranks ever shared, every so many fail. */
 #define EMULATED_STEP 16
@@ -49,12 +50,9 @@ static void remove_run(const char *run_dir, int ranks)
     char path[300];
 
     /* incomplete checkpoints would remain, and rmdir fail */
-    snprintf(path, sizeof(path), "rm -rf %s/checkpoints/step-* %s/.lock", run_dir, run_dir);
-    assert_int_equal(system(path), 0);
-    if (ranks > 1) {
-        snprintf(path, sizeof(path), "rm -rf %s/checkpoints/.new-step-*", run_dir);
-        assert_int_equal(system(path), 0);
-    }
+    assert_int_equal(shell_run("rm -rf %s/checkpoints/step-* %s/.lock", run_dir, run_dir), 0);
+    if (ranks > 1)
+        assert_int_equal(shell_run("rm -rf %s/checkpoints/.new-step-*", run_dir), 0);
     snprintf(path, sizeof(path), "%s/checkpoints", run_dir);
     rmdir(path);
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {

@@ -19,6 +19,7 @@
 #include <cohort.h>
 
 #include "folder.h"
+#include "shell.h"
 
 #define MAX_SET 8
 
@@ -60,11 +61,8 @@ static bool there(const char *path)
 
 static void shell(const char *format, const char *argument)
 {
-    char command[600];
-
-    snprintf(command, sizeof(command), format, argument);
-    if (system(command) != 0)
-        fail_msg("%s", command);
+    if (shell_run(format, argument) != 0)
+        fail_msg("%s, with %s", format, argument);
 }
 
 /* A run stopped after 5 steps, within an epoch, and after 9, gives the bits of an uninterrupted
@@ -293,17 +291,11 @@ static void fails(co_status want, const char *message, bool resume, const char *
 /* A hash of the run directory's contents. */
 static void fingerprint(char out[64])
 {
-    char command[600];
-    FILE *pipe;
-
-    snprintf(command, sizeof(command),
-             "cd %s/run && find . -type f ! -name .lock | sort | xargs sha256sum | sha256sum | "
-             "cut -c 1-60",
-             folder);
-    pipe = popen(command, "r");
-    assert_non_null(pipe);
-    assert_non_null(fgets(out, 64, pipe));
-    pclose(pipe);
+    assert_int_equal(shell_read(out, 64,
+                                "cd %s/run && find . -type f ! -name .lock | sort | "
+                                "xargs sha256sum | sha256sum | cut -c 1-60",
+                                folder),
+                     0);
 }
 
 static void resume_with_changed_config_is_refused(void **state)
