@@ -16,6 +16,7 @@
 
 #include <jansson.h>
 
+#include "bits.h"
 #include "data/pictures.h"
 #include "program.h"
 
@@ -129,8 +130,8 @@ static int count_other_logits(const char *out, const char *npy, const char *imag
         const json_int_t label = json_integer_value(json_object_get(item, "label"));
         const float logit = (float)json_real_value(json_object_get(item, "logit"));
 
-        other += memcmp(&logit, file + HEADER + 4 * ((size_t)sample * CLASSES + (size_t)label),
-                        sizeof(logit)) != 0;
+        other += !bits_are_same(
+            &logit, file + HEADER + 4 * ((size_t)sample * CLASSES + (size_t)label), sizeof(logit));
     }
     free(file);
     json_decref(object);

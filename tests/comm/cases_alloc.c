@@ -16,7 +16,7 @@ static bool alloc_open(alloc_side *side, co_comm *comm, bool heap)
 {
     void *data = NULL;
 
-    side->heap = heap;
+    *side = (alloc_side){.heap = heap};
     if (heap)
         data = comm_blank(CO_F32, ALLOC_MOST);
     else

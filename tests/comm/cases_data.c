@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bits.h"
 #include "comm/cases.h"
 
 static const size_t data_counts[] = {0, 1, 17, 1025, 5003};
@@ -165,10 +166,9 @@ static bool allreduce_gives_same_bits_on_all_ranks(co_comm *comm)
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
     const size_t count = 40001;
     const bool in_order = size <= 2 || strcmp(co_comm_transport(comm), "shm") == 0;
-    float *in = malloc(count * sizeof(*in)), *out = malloc(count * sizeof(*out));
-    float *all = malloc(count * (size_t)size * sizeof(*all));
+    float *in = comm_blank(CO_F32, count), *out = comm_blank(CO_F32, count);
+    float *all = comm_blank(CO_F32, count * (size_t)size);
 
-    CHECK(in && out && all);
     for (size_t n = 7; n <= count; n = n < 1000 ? 1000 : n < count ? count : n + 1) {
         for (size_t i = 0; i < n; i++)
             in[i] = data_uneven(rank, i);
@@ -178,15 +178,15 @@ static bool allreduce_gives_same_bits_on_all_ranks(co_comm *comm)
 
             for (int p = 1; p < size; p++)
                 sum += data_uneven(p, i);
-            CHECK(memcmp(&sum, &out[i], sizeof(sum)) == 0);
+            CHECK(bits_are_same(&sum, &out[i], sizeof(sum)));
         }
         CHECK_OK(co_comm_allgather(comm, all, out, n, CO_F32));
         for (int p = 0; p < size; p++)
-            CHECK(memcmp(all + (size_t)p * n, out, n * sizeof(*out)) == 0);
+            CHECK(bits_are_same(all + (size_t)p * n, out, n * sizeof(*out)));
     }
-    free(in);
-    free(out);
-    free(all);
+    comm_free(in);
+    comm_free(out);
+    comm_free(all);
     return true;
 }
 

@@ -167,9 +167,8 @@ static bool messages_of_pair_stay_in_order(co_comm *comm)
     enum { MESSAGES = 200 };
     const int rank = co_comm_rank(comm), size = co_comm_size(comm);
     co_request *requests[2 * MESSAGES];
-    int32_t *in = calloc(MESSAGES, sizeof(*in)), *out = calloc(MESSAGES, sizeof(*out));
+    int32_t *in = comm_blank(CO_I32, MESSAGES), *out = comm_blank(CO_I32, MESSAGES);
 
-    CHECK(in && out);
     for (int i = 0; i < MESSAGES; i++) {
         in[i] = rank * 1000 + i;
         CHECK_OK(co_comm_isend(&requests[i], comm, &in[i], 1, CO_I32, (rank + 1) % size));
@@ -180,8 +179,8 @@ static bool messages_of_pair_stay_in_order(co_comm *comm)
     CHECK(order_wait(requests, 2 * MESSAGES, true));
     for (int i = 0; i < MESSAGES; i++)
         CHECK(out[i] == (rank + size - 1) % size * 1000 + i);
-    free(in);
-    free(out);
+    comm_free(in);
+    comm_free(out);
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bits.h"
 #include "comm/cases.h"
 #include "comm/queued.h"
 #include "comm/tree.h"
@@ -53,12 +54,12 @@ static bool slices_sum(co_comm *comm, float *data, float *whole, size_t n, co_re
     before = co_comm_bytes_sent(comm);
     own = co_comm_slice(&at, n, each, co_comm_slice_index(comm, rank));
     CHECK_OK(slices_run(comm, CO_COLL_REDUCE_SLICES, data, n, op));
-    CHECK(memcmp(data + at, whole + at, own * sizeof(*data)) == 0);
+    CHECK(bits_are_same(data + at, whole + at, own * sizeof(*data)));
     for (size_t i = 0; i < n; i++)
         if (i < at || i >= at + own)
             data[i] = -1;
     CHECK_OK(slices_run(comm, CO_COLL_GATHER_SLICES, data, n, op));
-    CHECK(memcmp(data, whole, n * sizeof(*data)) == 0);
+    CHECK(bits_are_same(data, whole, n * sizeof(*data)));
     CHECK(co_comm_bytes_sent(comm) - before == before - start);
     return true;
 }
@@ -67,10 +68,9 @@ static bool slices_have_bits_of_whole_sum(co_comm *comm)
 {
     static const size_t counts[] = {0, 1, 1023, 1025, 4096, 70001, 300000, SLICES_MOST};
     const size_t bytes = SLICES_MOST * sizeof(float);
-    float *whole = malloc(bytes), *plain = malloc(bytes);
+    float *whole = comm_blank(CO_F32, SLICES_MOST), *plain = comm_blank(CO_F32, SLICES_MOST);
     void *shared;
 
-    CHECK(whole && plain);
     CHECK_OK(co_comm_alloc(&shared, comm, bytes));
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         CHECK(slices_sum(comm, plain, whole, counts[i], CO_SUM));
@@ -78,8 +78,8 @@ static bool slices_have_bits_of_whole_sum(co_comm *comm)
         CHECK(slices_sum(comm, shared, whole, counts[i], CO_AVG));
     }
     co_comm_free(comm, shared, bytes);
-    free(whole);
-    free(plain);
+    comm_free(whole);
+    comm_free(plain);
     return true;
 }
 
@@ -112,7 +112,7 @@ static bool slices_of_many_operations_arrive(co_comm *comm)
         CHECK_OK(co_comm_allreduce(comm, &one, &one, 1, CO_F32, CO_MAX));
         for (int i = 0; i < MANY; i++) {
             const int size = co_comm_size(comm);
-            const float sum = (float)(size * (size - 1) / 2 + size * (i + round));
+            const int all = size * (size - 1) / 2, want = all + size * (i + round);
             size_t at, own;
 
             CHECK_OK(co_request_wait(request[i]));
@@ -120,7 +120,7 @@ static bool slices_of_many_operations_arrive(co_comm *comm)
             own = co_comm_slice(&at, n, co_comm_slice_each(comm, n),
                                 co_comm_slice_index(comm, co_comm_rank(comm)));
             for (size_t e = 0; i % 3 && e < own; e++)
-                CHECK(data[(size_t)i * n + at + e] == sum);
+                CHECK(data[(size_t)i * n + at + e] == (float)want);
             for (int p = 0; i % 3 == 0 && p < size; p++) {
                 own = co_comm_slice(&at, n, co_comm_slice_each(comm, n),
                                     co_comm_slice_index(comm, p));
@@ -138,7 +138,7 @@ static bool slices_of_tree(co_comm *comm, int leaves, size_t n)
 {
     const int rank = co_comm_rank(comm);
     const void *part[CO_TREE_MAX_PARTS];
-    float *whole = malloc(n * sizeof(float)), *data[CO_TREE_MAX_PARTS];
+    float *whole = comm_blank(CO_F32, n), *data[CO_TREE_MAX_PARTS];
     co_coll_args args = {.coll = CO_COLL_TREE_SLICES, .dtype = CO_F32, .count = n, .in = part};
     size_t at, own;
     co_tree *tree;
@@ -147,8 +147,7 @@ static bool slices_of_tree(co_comm *comm, int leaves, size_t n)
     CHECK_OK(co_tree_create(&tree, leaves, co_comm_size(comm)));
     parts = co_tree_parts(tree, rank);
     for (int i = 0; i < parts; i++) {
-        data[i] = malloc(n * sizeof(float));
-        CHECK(whole && data[i]);
+        data[i] = comm_blank(CO_F32, n);
         slices_fill(data[i], 40 * rank + i, n);
         part[i] = data[i];
     }
@@ -158,10 +157,10 @@ static bool slices_of_tree(co_comm *comm, int leaves, size_t n)
     args.each = co_comm_slice_each(comm, n);
     CHECK_OK(co_comm_enqueue_run(comm, &args));
     own = co_comm_slice(&at, n, args.each, co_comm_slice_index(comm, rank));
-    CHECK(memcmp(data[parts - 1] + at, whole + at, own * sizeof(float)) == 0);
+    CHECK(bits_are_same(data[parts - 1] + at, whole + at, own * sizeof(float)));
     for (int i = 0; i < parts; i++)
-        free(data[i]);
-    free(whole);
+        comm_free(data[i]);
+    comm_free(whole);
     co_tree_destroy(tree);
     return true;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bits.h"
 #include "comm/cases.h"
 #include "comm/mpi/levels.h"
 
@@ -51,7 +52,7 @@ static bool sum_in_pieces_has_same_bits(co_comm *comm)
         CHECK_OK(co_request_wait(request[i]));
         co_request_destroy(request[i]);
     }
-    CHECK(memcmp(in, out, SUM_COUNT * sizeof(float)) == 0);
+    CHECK(bits_are_same(in, out, SUM_COUNT * sizeof(float)));
     comm_free(in);
     comm_free(out);
     return true;
@@ -156,8 +157,8 @@ static bool sum_between_other_collectives_is_exact(co_comm *comm)
         CHECK_OK(co_request_wait(request[i]));
         co_request_destroy(request[i]);
     }
-    CHECK(memcmp(a, want, SUM_COUNT * sizeof(float)) == 0);
-    CHECK(memcmp(b, want, SUM_COUNT * sizeof(float)) == 0);
+    CHECK(bits_are_same(a, want, SUM_COUNT * sizeof(float)));
+    CHECK(bits_are_same(b, want, SUM_COUNT * sizeof(float)));
     comm_free(a);
     comm_free(b);
     comm_free(want);
@@ -174,7 +175,7 @@ static bool sum_after_split_has_order_of_comm(co_comm *comm)
     CHECK_OK(co_comm_split(&part, comm, 0, size - rank));
     CHECK_OK(co_comm_allreduce(part, data, data, SUM_COUNT, CO_F32, CO_MAX));
     CHECK_OK(co_comm_allreduce(comm, want, want, SUM_COUNT, CO_F32, CO_MAX));
-    CHECK(memcmp(data, want, SUM_COUNT * sizeof(float)) == 0);
+    CHECK(bits_are_same(data, want, SUM_COUNT * sizeof(float)));
     co_comm_destroy(part);
     CHECK_OK(co_comm_split(&part, comm, rank % 3 == 1 ? -1 : rank % 3, 0));
     if (part)

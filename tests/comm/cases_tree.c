@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bits.h"
 #include "comm/cases.h"
 #include "comm/tree.h"
 #include "tensor/vector.h"
@@ -57,7 +58,7 @@ static bool tree_sum(co_comm *comm, const co_tree *tree, float *out, float *term
     for (size_t i = 0; i < n; i++) {
         const float want = tree_oracle(0, tree->leaves, i);
 
-        CHECK(memcmp(&want, &out[i], sizeof(want)) == 0);
+        CHECK(bits_are_same(&want, &out[i], sizeof(want)));
     }
     return true;
 }
@@ -66,9 +67,8 @@ static bool tree_sum_of_any_ranks_has_same_bits(co_comm *comm)
 {
     static const int leaves[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 23, 64};
     static const size_t counts[] = {0, 1, 17, 1025, 5003, 70001};
-    float *term = malloc(70001 * sizeof(*term)), *out = malloc(70001 * sizeof(*out));
+    float *term = comm_blank(CO_F32, 70001), *out = comm_blank(CO_F32, 70001);
 
-    CHECK(term && out);
     for (size_t l = 0; l < sizeof(leaves) / sizeof(leaves[0]); l++) {
         co_tree *tree;
 
@@ -83,8 +83,8 @@ static bool tree_sum_of_any_ranks_has_same_bits(co_comm *comm)
         }
         co_tree_destroy(tree);
     }
-    free(term);
-    free(out);
+    comm_free(term);
+    comm_free(out);
     return true;
 }
 
@@ -93,13 +93,12 @@ static bool tree_sum_larger_than_slot_is_exact(co_comm *comm)
 {
     const size_t n = ((size_t)1 << 20) + 4099;
     const int leaves = 2 * co_comm_size(comm) + 1;
-    float *term = malloc(n * sizeof(*term)), *other = malloc(n * sizeof(*other)), small = 1;
+    float *term = comm_blank(CO_F32, n), *other = comm_blank(CO_F32, n), small = 1;
     const void *part[CO_TREE_MAX_PARTS], *part2[CO_TREE_MAX_PARTS];
     co_request *request[3];
     co_tree *tree;
     co_tree_sum sum;
 
-    CHECK(term && other);
     CHECK_OK(co_tree_create(&tree, leaves, co_comm_size(comm)));
     CHECK_OK(co_tree_sum_init(&sum, tree, co_comm_rank(comm), n, co_vector_host(), NULL));
     tree_add_leaves(&sum, tree, term, co_comm_rank(comm), n);
@@ -113,16 +112,16 @@ static bool tree_sum_larger_than_slot_is_exact(co_comm *comm)
         co_request_destroy(request[i]);
     }
     CHECK(small == (float)co_comm_size(comm));
-    CHECK(memcmp(other, term + 5, (n - 5) * sizeof(*term)) == 0);
+    CHECK(bits_are_same(other, term + 5, (n - 5) * sizeof(*term)));
     for (size_t i = 0; i < n; i++) {
         const float want = tree_oracle(0, leaves, i);
 
-        CHECK(memcmp(&want, &term[i], sizeof(want)) == 0);
+        CHECK(bits_are_same(&want, &term[i], sizeof(want)));
     }
     co_tree_sum_fini(&sum);
     co_tree_destroy(tree);
-    free(term);
-    free(other);
+    comm_free(term);
+    comm_free(other);
     return true;
 }
 

@@ -114,18 +114,17 @@ static bool wire_sum_is_right(co_comm *comm, float *in, float *out, float *rest,
 static bool wire_sums_have_bits_of_plain_loop(co_comm *comm)
 {
     static const size_t counts[] = {0, 1, 33, 5000, WIRE_MOST};
-    float *in = malloc(WIRE_MOST * sizeof(*in)), *out = malloc(WIRE_MOST * sizeof(*out)),
-          *rest = malloc(WIRE_MOST * sizeof(*rest));
+    float *in = comm_blank(CO_F32, WIRE_MOST), *out = comm_blank(CO_F32, WIRE_MOST),
+          *rest = comm_blank(CO_F32, WIRE_MOST);
 
-    CHECK(in && out && rest);
     for (size_t i = 0; co_comm_has_hosts(comm) && i < sizeof(counts) / sizeof(counts[0]); i++)
         for (int kept = 0; kept < 3; kept++) {
             CHECK(wire_sum_is_right(comm, in, out, rest, counts[i], CO_BF16, kept));
             CHECK(wire_sum_is_right(comm, in, out, rest, counts[i], CO_F16, kept));
         }
-    free(in);
-    free(out);
-    free(rest);
+    comm_free(in);
+    comm_free(out);
+    comm_free(rest);
     return true;
 }
 

@@ -288,9 +288,8 @@ static int test_add(struct CMUnitTest *tests, int n, const comm_case *cases,
 {
     for (; cases->name; cases++)
         if (cases->min_ranks <= test_ranks)
-            tests[n++] = (struct CMUnitTest){.name = cases->name,
-                                             .test_func = runner,
-                                             .initial_state = (void *)(uintptr_t)cases};
+            tests[n++] = (struct CMUnitTest){
+                .name = cases->name, .test_func = runner, .initial_state = (void *)cases};
     return n;
 }
 

@@ -42,7 +42,7 @@ static int nodes_here(void)
 static int nodes_of(const void *data)
 {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    void *at = (void *)((uintptr_t)data / page * page);
+    void *at = (char *)data - (uintptr_t)data % page;
     int node = -1;
 
     return syscall(SYS_move_pages, 0, 1ul, &at, NULL, &node, 0) == 0 ? node : -1;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bits.h"
 #include "core/half.h"
 #include "core/mem.h"
 #include "device/device.h"
@@ -44,7 +45,7 @@ static void check_values(const network *n, const char *what, const float *got, c
     allowed = allowed * part + (part > 0 ? FLOOR : 0);
     for (size_t i = 0; i < count; i++)
         if (allowed > 0 ? !(fabsf(got[i] - want[i]) <= allowed)
-                        : memcmp(&got[i], &want[i], sizeof(*got)) != 0)
+                        : !bits_are_same(&got[i], &want[i], sizeof(*got)))
             fail_msg("%s (batch %d, %s%s): %s[%zu] is %.9g, on the host %.9g", n->name,
                      (int)n->h->batch, n->mode->training ? "training" : "evaluation",
                      half ? ", 16 bits" : "", what, i, (double)got[i], (double)want[i]);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "bits.h"
 #include "core/mem.h"
 #include "data/on_device.h"
 #include "standin/open_gpu.h"
@@ -86,7 +87,7 @@ static void check_drawn(const char *keys, co_split split, co_device *device, boo
     for (size_t i = 0; i < COUNT; i++)
         assert_int_equal(label[i], co_dataset_label(data, wanted[i]));
     for (size_t i = 0; i < n; i++)
-        off += memcmp(&got[i], &want[i], sizeof(*got)) != 0;
+        off += !bits_are_same(&got[i], &want[i], sizeof(*got));
     if (off > (exact || standin ? 0 : n / 100))
         fail_msg("%s: %zu of %zu values differ", keys, off, n);
     co_free(want);

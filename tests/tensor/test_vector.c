@@ -6,6 +6,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "bits.h"
 #include "core/half.h"
 #include "tensor/levels.h"
 
@@ -29,7 +30,7 @@ typedef struct spot {
 
 static bool same_bits(float x, float y)
 {
-    return memcmp(&x, &y, sizeof(x)) == 0 || (isnan(x) && isnan(y));
+    return bits_are_same(&x, &y, sizeof(x)) || (isnan(x) && isnan(y));
 }
 
 static void expect_same(const spot *s, const char *what)
@@ -211,7 +212,7 @@ static void check_squares(const spot *s, const float *x, float scale, float limi
     if (s->n % 2 && !same_bits(most, largest))
         fail_msg("%s: the squares of %zu from %zu on come with %a, not %a", s->vector->name, s->n,
                  s->at, (double)most, (double)largest);
-    if (memcmp(&sum, &wanted, sizeof(sum)) != 0 && !(isnan(sum) && isnan(wanted)))
+    if (!bits_are_same(&sum, &wanted, sizeof(sum)) && !(isnan(sum) && isnan(wanted)))
         fail_msg("%s: the squares of %zu from %zu on: %a, not %a", s->vector->name, s->n, s->at,
                  sum, wanted);
 }
