@@ -34,7 +34,7 @@ uint8_t *picture_jpeg(size_t *size, const picture *p)
     struct jpeg_error_mgr error;
     unsigned char *bytes = NULL;
     unsigned long n = 0;
-    uint8_t *row = malloc((size_t)(p->width * p->channels));
+    uint8_t *row = malloc((size_t)p->width * (size_t)p->channels);
 
     assert_non_null(row);
     jpeg.err = jpeg_std_error(&error);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draws.h"
 #include "image/color.h"
 
 #define SIZE ((size_t)72) /* (3, 4, 6) */
@@ -107,7 +108,7 @@ static void color_changes_equal_torchvision(void **state)
 static void fill(uint8_t *out, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = (uint8_t)(i % 7 == 0 ? 255 : i % 11 == 0 ? 0 : rand());
+        out[i] = (uint8_t)(i % 7 == 0 ? 255 : i % 11 == 0 ? 0 : draw_word());
 }
 
 /* All instruction sets give the bytes of the first one, plain C. */
@@ -119,10 +120,9 @@ static void color_loops_of_every_level_give_same_bytes(void **state)
     const size_t n = co_color_loops_list(loops);
 
     (void)state;
-    srand(4);
     for (int k = 0; k < STEPS * (int)n; k++) {
         const co_color_loops *a = loops[0], *b = loops[k % (int)n];
-        const float turn = (float)rand() / (float)RAND_MAX - 0.5f, factor = 4 * turn + 2;
+        const float turn = draw_unit() - 0.5f, factor = 4 * turn + 2;
 
         fill(in, sizeof(in));
         a->turn(want, N, in, N, N, turn);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "draws.h"
 #include "image/internal.h"
 #include "image/lookup_table.h"
 
@@ -42,7 +43,7 @@ static void sample_plane(uint8_t *out, const uint8_t *in, int width, int height,
                          const co_image_want *want)
 {
     const int w = (int)want->width, h = (int)want->height;
-    uint8_t *across = malloc((size_t)(height * w));
+    uint8_t *across = malloc((size_t)height * (size_t)w);
 
     assert_non_null(across);
     for (int y = 0; y < height; y++)
@@ -78,7 +79,7 @@ static void check_sampling(const co_image_loops *loops, const uint8_t *in, int w
                            int channels, const co_image_want *want, bool planes)
 {
     const size_t size = (size_t)(want->width * want->height);
-    uint8_t *expected = malloc(size);
+    uint8_t *expected = calloc(size, 1);
     void *got = malloc(size * (size_t)channels * sizeof(float));
     uint8_t *row = calloc((size_t)width * 4 + 3 * CO_IMAGE_ROW_PAD, 1);
     co_image_scaler scaler = {.loops = loops};
@@ -122,23 +123,23 @@ static void resample_loops_of_every_level_equal_definition(void **state)
     static co_lookup_table table[3];
 
     (void)state;
-    srand(2);
     for (int i = 0; i < 3 * CO_LOOKUP_LEVELS; i++)
         table[i / CO_LOOKUP_LEVELS].value[i % CO_LOOKUP_LEVELS] = (float)i / 7.0f;
     for (int c = 0; c < 3; c++)
         co_lookup_split(&table[c]);
     for (size_t i = 0; i < sizeof(in); i++)
-        in[i] = (uint8_t)(i % 5 == 0 ? 255 : rand());
+        in[i] = (uint8_t)(i % 5 == 0 ? 255 : draw_word());
     for (int k = 0; k < 300; k++) {
         /* whole numbers, sometimes multiples of 1/64, which are exact in single precision */
-        const double w = k % 3 ? 1 + rand() % WIDTH : (32 + rand() % (64 * WIDTH - 31)) / 64.0;
-        const double h = k % 3 ? 1 + rand() % HEIGHT : (32 + rand() % (64 * HEIGHT - 31)) / 64.0;
-        double x = (WIDTH - w) * rand() / RAND_MAX, y = (HEIGHT - h) * rand() / RAND_MAX;
+        const double w = k % 3 ? 1 + draw_below(WIDTH) : (32 + draw_below(64 * WIDTH - 31)) / 64.0;
+        const double h =
+            k % 3 ? 1 + draw_below(HEIGHT) : (32 + draw_below(64 * HEIGHT - 31)) / 64.0;
+        double x = (WIDTH - w) * (double)draw_unit(), y = (HEIGHT - h) * (double)draw_unit();
         const co_image_want want = {
             {k % 3 ? floor(x) : floor(x * 64) / 64, k % 3 ? floor(y) : floor(y * 64) / 64, w, h},
             3,
-            1 + rand() % 70,
-            1 + rand() % 70,
+            1 + draw_below(70),
+            1 + draw_below(70),
             false,
             NULL,
             false,
@@ -209,10 +210,8 @@ static void lookup_computed_values_equal_table(void **state)
     int held = 0;
 
     (void)state;
-    srand(3);
     for (int k = 0; k < 1000; k++) {
-        co_lookup_make(&table, (float)rand() / (float)RAND_MAX,
-                       0.05f + (float)rand() / (float)RAND_MAX);
+        co_lookup_make(&table, draw_unit(), 0.05f + draw_unit());
         held += table.formula.holds;
         for (size_t l = 0; l < n_loops; l++)
             if (table.formula.holds || !loops[l]->by_formula)
