@@ -29,7 +29,7 @@ static void mock_update(const co_optimizer_ops *ops, const void *self, const co_
 {
     const int n = ops->states ? ops->states(self) : 0;
     mock_call call = {.run = run_update,
-                      .p = {u->param, (void *)(uintptr_t)u->grad, (void *)(uintptr_t)u->values},
+                      .p = {u->param, (void *)u->grad, (void *)u->values},
                       .n = u->n,
                       .a = u->decay,
                       .kind = u->kind,

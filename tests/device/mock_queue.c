@@ -242,8 +242,7 @@ void mock_call_on(co_queue *queue, const mock_call *call)
 co_status mock_enqueue(co_queue *queue, mock_job job, const void *what, size_t bytes)
 {
     return mock_work_on(
-        queue, &(mock_work){
-                   .kind = MOCK_JOB, .job = job, .what = (void *)(uintptr_t)what, .bytes = bytes});
+        queue, &(mock_work){.kind = MOCK_JOB, .job = job, .what = (void *)what, .bytes = bytes});
 }
 
 co_status mock_fence_create(co_fence **out, co_device *device)
@@ -317,7 +316,7 @@ co_status mock_record(co_fence *base, co_queue *queue)
 
 co_status mock_follow(co_queue *queue, const co_fence *base)
 {
-    mock_fence *fence = (mock_fence *)(uintptr_t)base;
+    mock_fence *fence = (mock_fence *)base;
 
     if (((const mock_queue *)queue)->capture || fence->capture)
         return mock_keep_follow((mock_queue *)queue, fence);
@@ -327,7 +326,7 @@ co_status mock_follow(co_queue *queue, const co_fence *base)
 co_status mock_reached(bool *out, const co_fence *base)
 {
     mock_device *mock = (mock_device *)base->device;
-    mock_fence *fence = (mock_fence *)(uintptr_t)base;
+    mock_fence *fence = (mock_fence *)base;
     bool broken;
 
     if (fence->capture)

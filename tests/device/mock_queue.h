@@ -91,24 +91,24 @@ typedef struct mock_queue {
 
 /* co_device_ops */
 co_status mock_queue_create(co_queue **out, co_device *device);
-void mock_queue_destroy(co_queue *queue);
+void mock_queue_destroy(co_queue *base);
 co_status mock_copy(co_queue *queue, void *to, const void *from, size_t bytes);
 co_status mock_fill(co_queue *queue, void *to, int byte, size_t bytes);
 co_status mock_fence_create(co_fence **out, co_device *device);
 co_status mock_timed_fence_create(co_fence **out, co_device *device);
 co_status mock_fence_seconds(double *out, const co_fence *begin, const co_fence *end);
 void mock_fence_destroy(co_fence *fence);
-co_status mock_record(co_fence *fence, co_queue *queue);
-co_status mock_follow(co_queue *queue, const co_fence *fence);
-co_status mock_reached(bool *out, const co_fence *fence);
+co_status mock_record(co_fence *base, co_queue *queue);
+co_status mock_follow(co_queue *queue, const co_fence *base);
+co_status mock_reached(bool *out, const co_fence *base);
 co_status mock_capture_create(co_capture **out, co_queue *queue, co_status (*body)(void *arg),
                               void *arg);
 /* The two halves of it. CO_E_USAGE: a queue that has joined the capture is not followed at its end.
  */
-co_status mock_capture_begin(co_queue *queue);
-co_status mock_capture_end(co_capture **out, co_queue *queue);
-co_status mock_replay(co_capture *capture, co_queue *queue);
-void mock_capture_destroy(co_capture *capture);
+co_status mock_capture_begin(co_queue *base);
+co_status mock_capture_end(co_capture **out, co_queue *base);
+co_status mock_replay(co_capture *base, co_queue *queue);
+void mock_capture_destroy(co_capture *base);
 
 /* --- for mock_capture.c --- */
 bool mock_copy_what(mock_work *work);

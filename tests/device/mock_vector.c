@@ -7,7 +7,7 @@
 #include "tensor/vector.h"
 
 /* mock_call has only one pointer type, without const. */
-#define IN(pointer) ((void *)(uintptr_t)(pointer))
+#define IN(pointer) ((void *)(pointer))
 
 static size_t mock_top_k_room(size_t k)
 {

@@ -96,15 +96,13 @@ static co_status run_until_rank_1_fails(rank_thread *base, strategy_test *t, co_
 static void strategy_of_failing_rank_ends_the_others(void **state)
 {
     co_device *device = open_device();
-    rank ranks[MAX_RANKS];
     job j = job_of(3, "strategy: {name: sync, bucket_mib: 0.0002}", STEPS);
+    rank ranks[] = {{.job = &j}, {.job = &j}, {.job = &j}};
 
     (void)state;
     j.device = device;
-    for (int i = 0; i < j.ranks; i++)
-        ranks[i] = (rank){.job = &j};
-    rank_threads_run(ranks, sizeof(*ranks), j.ranks, run_until_rank_1_fails);
-    for (int i = 0; i < j.ranks; i++) {
+    rank_threads_run(ranks, sizeof(*ranks), 3, run_until_rank_1_fails);
+    for (int i = 0; i < 3; i++) {
         assert_int_equal(ranks[i].base.status, i == 1 ? CO_E_FAILED : CO_E_PEER);
         assert_non_null(strstr(ranks[i].base.message, "out of patience"));
     }

@@ -168,8 +168,10 @@ STANDIN_EXPORT cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutDestroy(cublasLtM
 STANDIN_EXPORT cublasStatus_t CUBLASWINAPI
 cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
 {
-    *out = (cublasLtMatmulPreference_t)calloc(1, sizeof(preference));
-    return *out ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+    preference *made = calloc(1, sizeof(*made));
+
+    *out = (cublasLtMatmulPreference_t)made;
+    return made ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
 
 STANDIN_EXPORT cublasStatus_t CUBLASWINAPI
@@ -317,7 +319,7 @@ static float gelu_slope(float x)
 /* What the epilogue makes of element `at`. */
 static float finish(const work *w, float sum, void *kept, size_t at)
 {
-    if (w->p.epilogue == CUBLASLT_EPILOGUE_DGELU)
+    if (kept && w->p.epilogue == CUBLASLT_EPILOGUE_DGELU)
         return sum * gelu_slope(read_at(&w->d, kept, at));
     if (kept)
         write_at(&w->d, kept, at, sum);

@@ -260,9 +260,11 @@ static bool has_engines(const descriptor *graph, cudnnBackendHeurMode_t mode)
             first->type != CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
 }
 
-STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI
-cudnnBackendGetAttribute(cudnnBackendDescriptor_t const desc, cudnnBackendAttributeName_t name,
-                         cudnnBackendAttributeType_t type, int64_t wanted, int64_t *n, void *out)
+STANDIN_EXPORT cudnnStatus_t CUDNNWINAPI cudnnBackendGetAttribute(cudnnBackendDescriptor_t desc,
+                                                                  cudnnBackendAttributeName_t name,
+                                                                  cudnnBackendAttributeType_t type,
+                                                                  int64_t wanted, int64_t *n,
+                                                                  void *out)
 {
     const descriptor *d = (const descriptor *)desc;
     descriptor **other = out;

@@ -227,9 +227,9 @@ static CUresult give(uintptr_t at, CUmemorytype type)
     if (!b)
         return CUDA_ERROR_INVALID_VALUE;
     if (type == CU_MEMORYTYPE_DEVICE)
-        mock_memory_give(&((mock_device *)current)->memory, (void *)at);
+        mock_memory_give(&((mock_device *)current)->memory, standin_at(at));
     else
-        co_free((void *)at);
+        co_free(standin_at(at));
     free(b);
     return CUDA_SUCCESS;
 }
@@ -272,7 +272,7 @@ STANDIN_EXPORT CUresult CUDAAPI cuMemHostAlloc(void **out, size_t bytes, unsigne
     if (flags != CU_MEMHOSTALLOC_PORTABLE || bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
     result = take(&at, bytes, CU_MEMORYTYPE_HOST);
-    *out = (void *)at;
+    *out = standin_at(at);
     return result;
 }
 

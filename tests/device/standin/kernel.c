@@ -34,7 +34,7 @@ static co_status run(void *what, mock_memory *memory)
     launch *l = what;
 
     for (size_t i = 0; i < l->kernel->size / sizeof(*l->argument); i++)
-        l->argument[i] = (uintptr_t)mock_memory_reach(memory, (void *)(uintptr_t)l->argument[i]);
+        l->argument[i] = (uintptr_t)mock_memory_reach(memory, standin_at(l->argument[i]));
     for (uint32_t block = 0; block < l->blocks; block++) {
         serial_at = (serial_place){0, l->threads, block, l->blocks};
         l->kernel->run(l->argument);
@@ -67,7 +67,7 @@ STANDIN_EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction *out, CUmodule mo
     (void)module;
     while (kernel && strcmp(kernel->name, name) != 0)
         kernel = kernel->next;
-    *out = (CUfunction)(uintptr_t)kernel;
+    *out = (CUfunction)kernel;
     return kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -65,16 +65,17 @@ STANDIN_EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, n
                                                    int rank, ncclConfig_t *config)
 {
     const int file = open(id.internal, O_RDWR | O_CLOEXEC);
-    ncclComm_t comm = calloc(1, sizeof(*comm));
+    ncclComm_t comm;
     void *shared = MAP_FAILED;
 
-    if (!is_plain(config) || ranks < 2 || ranks > RANKS || rank < 0 || rank >= ranks)
-        return ncclInvalidArgument;
     if (file >= 0)
         shared = mmap(NULL, sizeof(region), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (file >= 0)
         close(file);
-    if (!comm || shared == MAP_FAILED)
+    if (!is_plain(config) || ranks < 2 || ranks > RANKS || rank < 0 || rank >= ranks)
+        return ncclInvalidArgument;
+    comm = shared != MAP_FAILED ? calloc(1, sizeof(*comm)) : NULL;
+    if (!comm)
         return ncclSystemError;
     comm->shared = shared;
     comm->rank = rank;
@@ -150,7 +151,7 @@ STANDIN_EXPORT ncclResult_t ncclMemAlloc(void **out, size_t bytes)
         return ncclUnhandledCudaError;
     atomic_store(&buffer, (uintptr_t)at);
     buffer_bytes = bytes;
-    *out = (void *)(uintptr_t)at;
+    *out = standin_at(at);
     return ncclSuccess;
 }
 

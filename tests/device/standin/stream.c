@@ -65,8 +65,7 @@ STANDIN_EXPORT CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, 
 {
     if (!standin_device())
         return CUDA_ERROR_INVALID_CONTEXT;
-    return standin_result(
-        mock_copy(queue_of(stream), (void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes));
+    return standin_result(mock_copy(queue_of(stream), standin_at(to), standin_at(from), bytes));
 }
 
 /* A GPU writes its own memory and what is pinned. */
@@ -79,7 +78,7 @@ STANDIN_EXPORT CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr to, unsigned char by
         return CUDA_ERROR_INVALID_CONTEXT;
     if (cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, to) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_VALUE;
-    return standin_result(mock_fill(queue_of(stream), (void *)(uintptr_t)to, byte, n));
+    return standin_result(mock_fill(queue_of(stream), standin_at(to), byte, n));
 }
 
 /* ---- events ---- */
