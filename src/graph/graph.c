@@ -274,7 +274,7 @@ co_status co_graph_add_loss(int *out, co_graph *graph, const co_op *op, const ch
                             const void *attr, int output)
 {
     co_shape values = graph->var[output].shape, label;
-    int in[2] = {output, -1};
+    int in[CO_OP_MAX_IN] = {output, -1};
 
     values.ndim--;
     memmove(values.dim, values.dim + 1, (size_t)values.ndim * sizeof(values.dim[0]));

@@ -43,7 +43,8 @@ SIMD_INLINE half16 half16_round(vec value)
     return (half16)_mm512_cvtneps_pbh((__m512)value);
 #else
     const uvec bits = (uvec)value, up = bits + 0x7fff + (bits >> 16 & 1);
-    const uvec nan = (uvec)(value != value);
+    const vec same = value;
+    const uvec nan = (uvec)(value != same);
 
     return __builtin_convertvector(((up & ~nan) | ((bits | 1 << 22) & nan)) >> 16, half16);
 #endif

@@ -21,7 +21,7 @@ typedef struct co_rank_work {
 
 /* Find ranks that compute for more than 1.2 times as long as the median of the others between two
    synchronizations. Collective; only rank 0 gets a result. */
-co_status co_stragglers_find(co_stragglers *out, co_comm *comm, const co_rank_work *own);
+co_status co_stragglers_find(co_stragglers *out, co_comm *comm, const co_rank_work *work);
 /* Write the message into `out` and return it. */
 const char *co_straggler_message(char *out, size_t size, const co_straggler *straggler);
 

@@ -50,7 +50,7 @@ static co_status display_network(trainer *t)
     co_status st = CO_E_NOMEM;
 
     if (arena) {
-        node = co_arena_alloc(arena, (size_t)(graph->n_input + graph->n_node), sizeof(*node));
+        node = co_arena_alloc(arena, (size_t)graph->n_input + (size_t)graph->n_node, sizeof(*node));
         name = co_arena_alloc(arena, (size_t)graph->n_var, sizeof(*name));
         in = co_arena_alloc(arena, (size_t)graph->n_node * CO_OP_MAX_IN, sizeof(*in));
     }
@@ -160,14 +160,15 @@ static co_status display_samples(trainer *t)
             st = CO_OK;
             continue;
         }
+        if (st != CO_OK)
+            break;
         snprintf(name, sizeof(name), "samples/%llu, label %d", (unsigned long long)sample, label);
         display.png = picture.png.at;
         display.size = picture.png.n;
         display.channels = shape->dim[0];
         display.height = shape->dim[1];
         display.width = shape->dim[2];
-        if (st == CO_OK)
-            st = display_to_sinks(t, &display);
+        st = display_to_sinks(t, &display);
     }
     co_picture_free(&picture);
     return st;

@@ -126,18 +126,18 @@ void trainer_note_given(const trainer *t, trainer_capture *kept)
     kept->freezes = t->job->model->freezes;
 }
 
-co_status trainer_replay_work(trainer *t, trainer_capture *c, co_comm_give give, uint64_t n,
+co_status trainer_replay_work(trainer *t, trainer_capture *kept, co_comm_give give, uint64_t n,
                               co_status (*work)(void *trainer))
 {
     co_queue *queue = t->job->model->store->queue;
 
     if (give == CO_GIVE_CAPTURE) {
-        co_comm_captured_destroy(c->captured);
-        c->captured = NULL;
-        CO_TRY(co_comm_capture(&c->captured, t->comm, queue, work, t));
+        co_comm_captured_destroy(kept->captured);
+        kept->captured = NULL;
+        CO_TRY(co_comm_capture(&kept->captured, t->comm, queue, work, t));
     } else {
         for (uint64_t i = 0; i < n; i++)
             co_distributed_count_step(t->distributed);
     }
-    return co_comm_replay(c->captured, queue);
+    return co_comm_replay(kept->captured, queue);
 }
