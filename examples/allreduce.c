@@ -11,11 +11,12 @@
 static co_status rank_main(co_comm *world, void *arg)
 {
     const int rank = co_comm_rank(world), size = co_comm_size(world);
+    const int others = size * (size - 1) / 2;
     float number = (float)(rank + 1);
 
     (void)arg;
     if (rank == size - 1)
-        number = 0.0f - (float)(size * (size - 1) / 2);
+        number = 0.0f - (float)others;
     CO_TRY(co_comm_allreduce(world, &number, &number, 1, CO_F32, CO_SUM));
     printf("Rank %d has tensor([%.0f.])\n", rank, number);
     return CO_OK;

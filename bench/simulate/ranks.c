@@ -17,9 +17,6 @@
 #include "comm/mpi/internal.h"
 #include "core/clock.h"
 
-/* Declared in smpi/smpi.h, which is C++'s in parts. */
-int smpi_nanosleep(const struct timespec *time, struct timespec *rest);
-
 simulate_options simulate;
 
 /* ---- time ---- */

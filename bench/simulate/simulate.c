@@ -107,6 +107,7 @@ static co_status simulate_steps(const simulate_job *job, int n, char **config)
 static void simulate_lay_out(simulate_job *job)
 {
     const int each = (int)co_plan_ranks_per_node(&job->cluster, 1);
+    const int nodes = (job->size + each - 1) / each;
     char text[16];
 
     simulate = (simulate_options){.inside = job->cluster.inside.cost,
@@ -114,10 +115,8 @@ static void simulate_lay_out(simulate_job *job)
                                   .each = each,
                                   .poll = 1e-6,
                                   .look = 200e-6};
-    job->layout = (plan_layout){.cluster = &job->cluster,
-                                .ranks = job->size,
-                                .nodes = (double)((job->size + each - 1) / each),
-                                .each = each};
+    job->layout = (plan_layout){
+        .cluster = &job->cluster, .ranks = job->size, .nodes = (double)nodes, .each = each};
     snprintf(text, sizeof(text), "%d", each);
     setenv("COHORT_RANKS_PER_HOST", text, 1);
 }

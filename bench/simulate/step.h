@@ -19,6 +19,6 @@ double simulate_meet(void);
 
 /* Steps of the strategy of a config, whose name the line has; microseconds are those of a step. The
    time of a rank's own work is that of the cluster file's `compute`. */
-co_status simulate_step(const simulate_job *job, const char *path);
+co_status simulate_step(const simulate_job *of, const char *path);
 
 #endif
