@@ -151,8 +151,8 @@ static void check(const gemm_half_loops *loops, const product_case *size, unsign
         co_free(p.c);
         co_free(p.sums);
     }
-    co_free((void *)(uintptr_t)p.a.at);
-    co_free((void *)(uintptr_t)p.b.at);
+    co_free((void *)p.a.at);
+    co_free((void *)p.b.at);
     co_free(bias);
     co_free(before);
     co_free(sums_before);

@@ -15,6 +15,7 @@ typedef struct place {
     uint64_t step;
 } place;
 
+static char text[] = "a: 1\n";
 static const co_number numbers[] = {{"step", CO_NUMBER_COUNT, offsetof(place, step), false, 0},
                                     {NULL, CO_NUMBER_COUNT, 0, false, 0}};
 static const co_manifest_layout layout = {numbers, numbers, sizeof(place), sizeof(place)};
@@ -32,7 +33,7 @@ static void manifest_of_many_ranks_is_read_again(void **state)
                              .strategy = "s",
                              .precision = "p",
                              .ranks = ranks[i],
-                             .config = (char *)(uintptr_t) "a: 1\n",
+                             .config = text,
                              .point = &all,
                              .rank = of};
         co_manifest got;
@@ -52,10 +53,8 @@ static void manifest_of_many_ranks_is_read_again(void **state)
 static void manifest_that_could_not_be_read_is_not_written(void **state)
 {
     place all = {7};
-    const co_manifest manifest = {.ranks = CO_MANIFEST_MAX_RANKS + 1,
-                                  .config = (char *)(uintptr_t) "a: 1\n",
-                                  .point = &all,
-                                  .rank = &all};
+    const co_manifest manifest = {
+        .ranks = CO_MANIFEST_MAX_RANKS + 1, .config = text, .point = &all, .rank = &all};
 
     (void)state;
     assert_int_equal(co_manifest_write(&manifest, folder, &layout), CO_E_UNSUPPORTED);

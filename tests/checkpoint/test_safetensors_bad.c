@@ -27,7 +27,8 @@ static uint8_t *make_file(size_t *size, const char *header, size_t data)
     assert_non_null(bytes);
     for (int i = 0; i < 8; i++)
         bytes[i] = (uint8_t)((uint64_t)n >> (8 * i));
-    memcpy(bytes + 8, header, n);
+    for (size_t i = 0; i < n; i++)
+        bytes[8 + i] = (uint8_t)header[i];
     memset(bytes + 8 + n, 7, data);
     *size = 8 + n + data;
     return bytes;

@@ -84,7 +84,7 @@
 static bool real; /* the machine's own GPU */
 
 /* Where the stand-in is, and where a folder before it makes its other libraries missing. */
-#define DEVICE_PATH    "LD_LIBRARY_PATH=" TEST_STANDIN
+#define DEVICE_PATH    ("LD_LIBRARY_PATH=" TEST_STANDIN)
 #define DEVICE_LACKING "LD_LIBRARY_PATH=" TEST_STANDIN "/lacking:" TEST_STANDIN
 
 /* The same for an NCCL that gives no memory. */

@@ -18,7 +18,7 @@
 
 /* mpiexec, for program_options.before, and for the program's --mpiexec. */
 #define PROGRAM_MPIEXEC      TEST_MPIEXEC_SH, TEST_MPIEXEC
-#define PROGRAM_MPIEXEC_LINE TEST_MPIEXEC_SH " " TEST_MPIEXEC
+#define PROGRAM_MPIEXEC_LINE (TEST_MPIEXEC_SH " " TEST_MPIEXEC)
 
 typedef struct program_options {
     const char *before[PROGRAM_MAX_ARGS]; /* command prefix: {"mpiexec", "-n", "2"} */

@@ -291,15 +291,14 @@ static void train_value_that_is_no_number_is_named(void **state)
 /* To its end, which says what to do. */
 static void train_long_error_of_rank_is_whole(void **state)
 {
-    char path[1024] = "", set[1100], *said;
+    char set[1100] = "data.path=", *at = strchr(set, '\0'), *said;
     const program_result *r;
 
     (void)state;
     write_arrays(2, 1);
     for (int i = 0; i < 60; i++)
-        strcat(path, "./././././");
-    strcat(path, "arrays.safetensors");
-    snprintf(set, sizeof(set), "data.path=%s", path);
+        at = stpcpy(at, "./././././");
+    stpcpy(at, "arrays.safetensors");
     program_write_text("arrays.yaml", "model: mlp\nloss: mse_loss\nbatch: 2\n"
                                       "data: {name: arrays, path: arrays.safetensors}\n");
     r = bad_train("arrays.yaml", set, "1");

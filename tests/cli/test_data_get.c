@@ -26,7 +26,7 @@ static int data_get_setup(void **state)
 
     (void)state;
     assert_non_null(getcwd(folder, sizeof(folder) - 8));
-    strcat(folder, "/xdg");
+    stpcpy(strchr(folder, '\0'), "/xdg");
     setenv("XDG_DATA_HOME", folder, 1);
     program_write_text("net.yaml", CONFIG);
     return 0;

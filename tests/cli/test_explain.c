@@ -63,7 +63,7 @@ static void explain_parts_sum_to_wall_time(void **state)
     double sum = 0;
 
     (void)state;
-    json_object_foreach((json_t *)(uintptr_t)seconds, key, value)
+    json_object_foreach((json_t *)seconds, key, value)
     {
         assert_true(json_number_value(value) > -0.01);
         sum += json_number_value(value);
@@ -177,7 +177,7 @@ static int explain_norms(double out[4], const char *path)
 /* A limit that is never reached makes clipping compute the norm of each step. */
 static void train_gradient_norm_equals_that_of_clipping(void **state)
 {
-    double plain[4], clipped[4];
+    double plain[4] = {0}, clipped[4] = {0};
     char plain_weights[65], clipped_weights[65];
 
     (void)state;

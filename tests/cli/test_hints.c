@@ -169,8 +169,10 @@ static void hint_typed_as_printed_is_accepted(void **state)
         snprintf(option, sizeof(option), "--%s", hints_names[i]);
         r = program_run(args, &options);
         at = strstr(r->err, "`--set ");
-        if (!at)
+        if (!at) {
             fail_msg("%s: no --set in: %s", hints_names[i], r->err);
+            return;
+        }
         at += strlen("`--set ");
         at += *at == '\'';
         n = strcspn(at, "`'");

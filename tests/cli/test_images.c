@@ -144,7 +144,8 @@ static void pack_prints_count_and_size(void **state)
 /* Names of folders are untrusted: they may not break the line or control the terminal. */
 static void data_info_escapes_class_names(void **state)
 {
-    static const char *const classes[] = {"\x1b[2Ja\nb", "exe\xe2\x80\xaegpj", "K\xc3\xa4se"};
+    static const char *const classes[] = {"\x1b[2Ja\nb", "exe\xe2\x80\xaegpj\xe2\x80\xac",
+                                          "K\xc3\xa4se"};
     const program_result *r;
 
     (void)state;
@@ -157,14 +158,14 @@ static void data_info_escapes_class_names(void **state)
         for (unsigned i = 0; i < 3; i++) {
             snprintf(path, sizeof(path), "odd/%s/%s", split ? "val" : "train", classes[i]);
             mkdir(path, 0700);
-            strcat(path, "/0.jpg");
+            stpcpy(strchr(path, '\0'), "/0.jpg");
             put_picture(path, 20, i);
         }
     }
     r = program_line("data info '{name: imagefolder, path: odd, resize: 16}'");
     program_assert_success(r);
     assert_non_null(strstr(r->out, "  \\x1b[2Ja\\nb\n"));
-    assert_non_null(strstr(r->out, "  exe\\u202egpj\n"));
+    assert_non_null(strstr(r->out, "  exe\\u202egpj\\u202c\n"));
     assert_non_null(strstr(r->out, "  K\xc3\xa4se\n"));
     assert_null(strchr(r->out, '\x1b'));
     program_write_text("odd/train/\x1b[2Ja\nb/1.jpg", "no picture");

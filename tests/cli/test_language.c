@@ -24,11 +24,11 @@
 
 static int language_setup(void **state)
 {
-    char text[2001] = "";
+    char text[2001] = "", *at = text;
 
     (void)state;
     for (size_t i = 0; i < 40; i++)
-        strcat(text, "the quick brown fox jumps over a lazy dog, and\n\xc3\xa9");
+        at = stpcpy(at, "the quick brown fox jumps over a lazy dog, and\n\xc3\xa9");
     program_write_text("text.txt", text);
     program_write_text("text.yaml", CONFIG);
     program_assert_success(program_line("train text.yaml --run-dir run --quiet"));

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "cli/program.h"
+#include "shell.h"
 
 static char want[65]; /* final weights of an undisturbed run */
 
@@ -138,7 +139,7 @@ static void assert_tuned(const program_result *r, const char *transport, int siz
     double proposed = 0, mib = 0.125;
 
     program_assert_success(r);
-    for (int i = 0; i <= sizes; i++, mib *= 2) {
+    for (int i = 0; i <= sizes; i++) {
         json_t *object;
 
         line = strtok_r(rest, "\n", &rest);
@@ -154,6 +155,7 @@ static void assert_tuned(const program_result *r, const char *transport, int siz
             assert_non_null(strstr(line, "\"config\": \"strategy: {name: sync, bucket_mib: "));
         }
         json_decref(object);
+        mib *= 2;
     }
     assert_null(strtok_r(rest, "\n", &rest));
     assert_true(proposed >= 0.125 && proposed < mib);
@@ -213,7 +215,7 @@ static void mpiexec_killed_launcher_leaves_no_process(void **state)
 
     (void)state;
     program_need_mpi();
-    program_write_text("deaf.sh", "trap '' TERM\n" PROGRAM_MPIEXEC_LINE " \"$@\"\n");
+    program_write_text("deaf.sh", "trap '' TERM\n" TEST_MPIEXEC_SH " " TEST_MPIEXEC " \"$@\"\n");
     for (int i = 0; i < 6; i++) {
         const char *const args[] = {"train",     "job.yaml",       "-n",        "2",
                                     "--run-dir", "dead",           "--mpiexec", how[i / 3],
@@ -348,13 +350,11 @@ static void check_divided_update(const char *strategy)
     program_assert_success(program_run(one, NULL));
     program_assert_success(program_run(three, &options));
     for (int step = 50; step <= 100; step += 50) {
-        char line[256];
-
-        snprintf(line, sizeof(line),
-                 "for f in weights ema state; do cmp adam/checkpoints/step-%d/$f.safetensors "
-                 "parts/checkpoints/step-%d/$f.safetensors || exit 1; done",
-                 step, step);
-        assert_int_equal(system(line), 0);
+        assert_int_equal(
+            shell_run("for f in weights ema state; do cmp adam/checkpoints/step-%d/$f.safetensors "
+                      "parts/checkpoints/step-%d/$f.safetensors || exit 1; done",
+                      step, step),
+            0);
     }
     program_remove("adam");
     program_remove("parts");

@@ -248,13 +248,12 @@ static void config_long_text_reads_back(void **state)
 /* n copies of `unit`, then `end`. */
 static char *repeated(const char *unit, size_t n, const char *end)
 {
-    size_t length = strlen(unit);
-    char *text = malloc(n * length + strlen(end) + 1);
+    char *text = malloc(n * strlen(unit) + strlen(end) + 1), *at = text;
 
     assert_non_null(text);
     for (size_t i = 0; i < n; i++)
-        memcpy(text + i * length, unit, length);
-    strcpy(text + n * length, end);
+        at = stpcpy(at, unit);
+    stpcpy(at, end);
     return text;
 }
 
@@ -266,7 +265,9 @@ static void config_too_large_or_deep_is_refused(void **state)
 
     (void)state;
     text = repeated("[", 100000, "");
-    memcpy(text, "a: ", 3);
+    text[0] = 'a';
+    text[1] = ':';
+    text[2] = ' ';
     assert_int_equal(co_config_parse(&config, text, 100000, "c.yaml"), CO_E_USAGE);
     assert_non_null(strstr(co_error_message(), "c.yaml:1:"));
     free(text);

@@ -39,8 +39,8 @@ static void text_control_characters_are_escaped(void **state)
                  "31m",
                  "\\u009b31m"); /* CSI as one character */
     assert_shown("exe\xe2\x80\xae"
-                 "gpj",
-                 "exe\\u202egpj"); /* right-to-left override */
+                 "gpj\xe2\x80\xac",
+                 "exe\\u202egpj\\u202c"); /* right-to-left override */
     assert_shown("a\xe2\x80\xa8"
                  "b\xe2\x80\x8b"
                  "c",

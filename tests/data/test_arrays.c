@@ -19,12 +19,14 @@
 /* Build an NPY file of version 1; returns its size. */
 static size_t npy_make(uint8_t *out, const char *header, const void *bytes, size_t size)
 {
+    static const uint8_t begin[] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0};
     const size_t n = strlen(header);
 
-    memcpy(out, "\x93NUMPY\x01\x00", 8);
+    memcpy(out, begin, sizeof(begin));
     out[8] = (uint8_t)n;
     out[9] = (uint8_t)(n >> 8);
-    memcpy(out + 10, header, n);
+    for (size_t i = 0; i < n; i++)
+        out[10 + i] = (uint8_t)header[i];
     memcpy(out + 10 + n, bytes, size);
     return 10 + n + size;
 }

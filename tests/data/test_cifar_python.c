@@ -297,7 +297,8 @@ static void cifar_pickle_memory_is_bounded(void **state)
 
     (void)state;
     assert_non_null(at);
-    memcpy(at, PICKLE, 2);
+    at[0] = (uint8_t)PICKLE[0];
+    at[1] = (uint8_t)PICKLE[1];
     memset(at + 2, 'N', N);
     assert_refused(at, N + 2, "too many values");
     memset(at + 2, '(', N);

@@ -213,7 +213,7 @@ static void idx_bytes_after_gzip_are_refused(void **state)
     /* a tail that repeats the true size, so that the claim is correct */
     memcpy(packed + size, packed + size - 4, 4);
     assert_refused(packed, size + 4, 3, "too long: 4 bytes follow the gzip data");
-    memcpy(packed + size, "tail", 4);
+    memset(packed + size, 'x', 4);
     assert_refused(packed, size + 4, 3, "gzip data that is damaged");
 }
 

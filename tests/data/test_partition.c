@@ -245,7 +245,8 @@ static void measure_shares(double *mean, double *square, const char *partition, 
 
         count_labels(count, cut_seeded(partition, 100000, ranks, (uint64_t)seed), ranks);
         for (int i = 0; i < 100 * ranks; i++) {
-            const double share = (double)count[i / ranks][i % ranks] / 1000;
+            const uint64_t samples = count[i / ranks][i % ranks];
+            const double share = (double)samples / 1000;
             const double off = share - 1.0 / ranks;
 
             mean[i % ranks] += share / (100 * seeds);

@@ -169,7 +169,7 @@ static void assert_each_as_often(const uint32_t *sample, uint64_t all, uint64_t 
 static void assert_plan(co_sampler *s, const co_sampler_options *o, uint64_t all)
 {
     const uint64_t steps = co_sampler_steps(s);
-    uint32_t *sample = calloc(2 * all, sizeof(*sample)), *again = sample + all;
+    uint32_t *sample = calloc(2 * all + 1, sizeof(*sample)), *again = sample + all;
     co_sampler *other = create(*o);
     uint64_t n = 0, end = all;
 

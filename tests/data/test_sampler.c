@@ -373,7 +373,7 @@ static void sampler_large_set_keeps_no_needless_order(void **state)
         {"{kind: global, shuffle: feistel}", false, 0},
         {NULL, false, 64},
         {"contiguous", true, 64},
-        {"contiguous", false, 64 + 64 / 8},
+        {"contiguous", false, 64 + 8},
         {"{kind: interleaved, shuffle: set}", false, 128},
     };
 

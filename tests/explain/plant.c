@@ -135,7 +135,7 @@ static void plant_shuffle(uint8_t *label, size_t n)
 {
     uint64_t state = 1;
 
-    for (size_t i = n - 1; i > 0; i--) {
+    for (size_t i = n; i-- > 1;) {
         uint8_t kept = label[i];
         size_t k;
 

@@ -19,13 +19,13 @@ static void slow_wait(const char *name, int fd)
         nanosleep(&time, NULL);
 }
 
-ssize_t read(int fd, void *out, size_t n)
+ssize_t read(int fd, void *buf, size_t nbytes)
 {
     ssize_t (*next)(int, void *, size_t);
 
     *(void **)&next = dlsym(RTLD_NEXT, "read");
     slow_wait("SLOW_DISK_READ_US", fd);
-    return next(fd, out, n);
+    return next(fd, buf, nbytes);
 }
 
 int fsync(int fd)

@@ -141,8 +141,8 @@ static const char *const nodes[] = {
     "Conv(input stem.weight)=/stem kernel_shape:3,5 strides:1,2 pads:1,2,1,2 dilations:1,1 group:1",
     "BatchNormalization(/stem bn.weight bn.bias bn.running_mean bn.running_var)=/bn epsilon:0.25",
     "Relu(/bn)=/relu2",
-    "Conv(/relu2 b.weight b.bias)=/b kernel_shape:3,3 strides:1,1 pads:2,2,2,2 dilations:2,2 "
-    "group:2",
+    ("Conv(/relu2 b.weight b.bias)=/b kernel_shape:3,3 strides:1,1 pads:2,2,2,2 dilations:2,2 "
+     "group:2"),
     "AveragePool(/relu2)=/avgpool4 kernel_shape:3,3 strides:1,1 pads:1,1,1,1 count_include_pad:0",
     "Add(/b /avgpool4)=/add5",
     "MaxPool(/add5)=/maxpool6 kernel_shape:3,3 strides:2,2 pads:1,1,1,1",

@@ -112,6 +112,8 @@ static co_graph *make_graph(bool also)
 /* "batchnorm+relu batchnorm+add+relu ..." of the forward or backward steps. */
 static void write_steps(char *out, const co_plan *plan, bool backward)
 {
+    char *at = out;
+
     *out = '\0';
     for (int s = 0; s < co_plan_step_count(plan); s++) {
         co_plan_step step;
@@ -119,9 +121,9 @@ static void write_steps(char *out, const co_plan *plan, bool backward)
         co_plan_step_at(&step, plan, s);
         if (step.backward != backward)
             continue;
-        strcat(strcat(out, *out ? " " : ""), step.call->op->name);
+        at = stpcpy(stpcpy(at, at > out ? " " : ""), step.call->op->name);
         for (int i = 0; step.call->fused[i]; i++)
-            strcat(strcat(out, "+"), step.call->fused[i]->name);
+            at = stpcpy(stpcpy(at, "+"), step.call->fused[i]->name);
     }
 }
 

@@ -82,7 +82,7 @@ static void access_secrets_differ_and_compare(void **state)
     assert_false(co_access_is_secret(a.token, ""));
     snprintf(other, sizeof(other), "%s0", a.token);
     assert_false(co_access_is_secret(a.token, other));
-    strcpy(other, a.token);
+    snprintf(other, sizeof(other), "%s", a.token);
     other[CO_ACCESS_SECRET - 1] = other[CO_ACCESS_SECRET - 1] == '0' ? '1' : '0';
     assert_false(co_access_is_secret(a.token, other));
     other[CO_ACCESS_SECRET - 1] = '\0';

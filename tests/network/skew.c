@@ -31,37 +31,37 @@ static void *next(const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
-int clock_gettime(clockid_t clock, struct timespec *now)
+int clock_gettime(clockid_t clock_id, struct timespec *tp)
 {
     static int (*real)(clockid_t, struct timespec *);
     int error;
 
     if (!real)
         *(void **)&real = next("clock_gettime");
-    error = real(clock, now);
-    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
-        now->tv_sec += skew();
+    error = real(clock_id, tp);
+    if (clock_id == CLOCK_REALTIME || clock_id == CLOCK_REALTIME_COARSE)
+        tp->tv_sec += skew();
     return error;
 }
 
-int gettimeofday(struct timeval *restrict now, void *restrict zone)
+int gettimeofday(struct timeval *restrict tv, void *restrict tz)
 {
     struct timespec t;
 
-    (void)zone;
+    (void)tz;
     clock_gettime(CLOCK_REALTIME, &t);
-    now->tv_sec = t.tv_sec;
-    now->tv_usec = t.tv_nsec / 1000;
+    tv->tv_sec = t.tv_sec;
+    tv->tv_usec = t.tv_nsec / 1000;
     return 0;
 }
 
-time_t time(time_t *out)
+time_t time(time_t *timer)
 {
     struct timespec t;
 
     clock_gettime(CLOCK_REALTIME, &t);
-    if (out)
-        *out = t.tv_sec;
+    if (timer)
+        *timer = t.tv_sec;
     return t.tv_sec;
 }
 
@@ -71,20 +71,20 @@ static struct timespec back(const struct timespec *end)
 }
 
 int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
-                           const struct timespec *restrict end)
+                           const struct timespec *restrict abstime)
 {
     static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
-    const struct timespec then = back(end);
+    const struct timespec then = back(abstime);
 
     if (!real)
         *(void **)&real = next("pthread_cond_timedwait");
     return real(cond, mutex, &then);
 }
 
-int sem_timedwait(sem_t *restrict sem, const struct timespec *restrict end)
+int sem_timedwait(sem_t *restrict sem, const struct timespec *restrict abstime)
 {
     static int (*real)(sem_t *, const struct timespec *);
-    const struct timespec then = back(end);
+    const struct timespec then = back(abstime);
 
     if (!real)
         *(void **)&real = next("sem_timedwait");

@@ -35,7 +35,7 @@ static co_status bench_measure(bench_time *out, harness *h, co_plan *plan, doubl
 {
     const uint64_t start = co_clock_ns();
     const co_run run = harness_run(h);
-    uint64_t before = start, between, after;
+    uint64_t before, between, after;
 
     *out = (bench_time){1e9, 1e9};
     CO_TRY(harness_forward(NULL, h, plan)); /* sets inputs and labels */

@@ -109,7 +109,7 @@ static void attention_check(const ops_case *c, double p, const co_backend *const
     harness_result result;
 
     for (int64_t i = 0; i < rows * 3 * ATTENTION_HEADS; i++)
-        x[i] = (float)(i / ATTENTION_HEADS % 3 / 2); /* queries and keys 0, values 1 */
+        x[i] = i / ATTENTION_HEADS % 3 == 2 ? 1 : 0; /* queries and keys 0, values 1 */
     assert_int_equal(harness_measure(&result, h, &train, false), CO_OK);
     for (int64_t i = 0; i < rows * ATTENTION_HEADS; i++) {
         const int64_t row = i / ATTENTION_HEADS, head = i % ATTENTION_HEADS;

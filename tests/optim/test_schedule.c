@@ -55,7 +55,8 @@ static void schedule_warmup_and_steps_count_from_start(void **state)
     for (uint64_t step = 0; step < 65 * GOLDEN_PER_EPOCH; step++) {
         const co_progress now = at(step);
         const uint64_t epoch = step / GOLDEN_PER_EPOCH;
-        double expected = pow(0.1, (double)(epoch / 30));
+        const uint64_t drops = epoch / 30;
+        double expected = pow(0.1, (double)drops);
 
         if (epoch < 5)
             expected *= (double)(1 + step) / (5 * GOLDEN_PER_EPOCH);
@@ -79,7 +80,8 @@ static void schedule_imagenet_recipe_equals_apex(void **state)
     for (uint64_t epoch = 0; epoch < 90; epoch++)
         for (uint64_t i = 0; i < length; i++) {
             const co_progress now = at(epoch * length + i);
-            double expected = pow(0.1, (double)(epoch / 30 + (epoch >= 80)));
+            const uint64_t drops = epoch / 30 + (epoch >= 80);
+            double expected = pow(0.1, (double)drops);
 
             if (epoch < 5)
                 expected *= (double)(1 + i + epoch * length) / (double)(5 * length);

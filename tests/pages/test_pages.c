@@ -98,8 +98,10 @@ static void pages_take(pages_section *out, const char *page, const char *heading
     memset(out, 0, sizeof(*out));
     snprintf(mark, sizeof(mark), "\n%s\n", heading);
     at = strstr(page, mark);
-    if (!at)
+    if (!at) {
         fail_msg("docs/configuration.md has no %s", heading);
+        return;
+    }
     for (at += strlen(mark); *at && strncmp(at, "## ", 3) != 0 && strncmp(at, "### ", 4) != 0;
          at += strcspn(at, "\n"), at += *at == '\n') {
         int n = *at == '|' ? pages_cut(cell, at) : 0;

@@ -32,7 +32,7 @@ typedef struct peer {
 static void peer_drop_nothing(const co_graph *graph)
 {
     for (int i = 0; i < graph->n_node; i++) {
-        void *attr = (void *)(uintptr_t)graph->node[i].attr;
+        void *attr = (void *)graph->node[i].attr;
 
         if (graph->node[i].op == &co_op_dropout || graph->node[i].op == &co_op_dropout2d)
             ((co_dropout_attr *)attr)->p = 0;

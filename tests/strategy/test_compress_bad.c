@@ -25,8 +25,8 @@ static void compress_nan_does_not_stay_in_residual(void **state)
         "strategy: {name: sync, compress: {name: topk, error_feedback: false}}",
         "strategy: {name: sync, compress: powersgd}",
         "strategy: {name: sync, bucket_mib: 0.001, compress: {name: powersgd, min_compression: 0}}",
-        "strategy: {name: sync, compress: {name: powersgd, warm_start: false, min_compression: "
-        "0}}",
+        ("strategy: {name: sync, compress: {name: powersgd, warm_start: false, min_compression: "
+         "0}}"),
     };
 
     (void)state;

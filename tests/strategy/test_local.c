@@ -187,7 +187,7 @@ static void local_bytes_sent_fall_with_period(void **state)
 {
     const job often = job_of(1, "strategy: {name: local, period: 2}", 24);
     const job seldom = job_of(1, "strategy: {name: local, period: 12}", 24);
-    rank a[MAX_RANKS], b[MAX_RANKS];
+    rank a[MAX_RANKS] = {{.job = &often}}, b[MAX_RANKS] = {{.job = &seldom}};
 
     (void)state;
     run(a, &often);

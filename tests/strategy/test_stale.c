@@ -123,7 +123,7 @@ static void stale_sum_is_waited_for_where_used(void **state)
 static void stale_failed_rank_ends_the_others(void **state)
 {
     job j = job_of(3, "strategy: {name: stale, k: 2}", 100);
-    rank ranks[MAX_RANKS];
+    rank ranks[MAX_RANKS] = {{.job = &j}};
 
     (void)state;
     j.gives_up = 5;

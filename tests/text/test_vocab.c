@@ -119,7 +119,7 @@ static co_status parse_vocab(co_bpe **bpe, const char *end)
     size = fread(text, 1, 8000, file);
     fclose(file);
     assert_int_equal(text[size - 1], '}');
-    strcpy(text + size - 1, end);
+    stpcpy(text + size - 1, end);
     st = co_bpe_parse_vocab(*bpe, (const uint8_t *)text, strlen(text), "v");
     free(text);
     return st;

@@ -132,8 +132,8 @@ static void language_strategies_of_their_own_repeat_bit_for_bit(void **state)
 {
     static const char *const strategies[] = {
         "strategy={name: stale, k: 2}",
-        "strategy={name: local, period: 3, start: 1, outer: {momentum: 0.9, lr: 0.7, nesterov: "
-        "true}}",
+        ("strategy={name: local, period: 3, start: 1, outer: {momentum: 0.9, lr: 0.7, nesterov: "
+         "true}}"),
         "strategy=one-shot",
         "strategy={name: sync, compress: bf16}",
         "strategy={name: sync, compress: fp16}",

@@ -140,12 +140,14 @@ static void threads_equal_sync_with_batch_norm(void **state)
 {
     static const char *const sets[2][6] = {
         {"strategy=sync", "model=~",
-         "layers=[conv2d: {name: conv, out: 4, kernel: 3}, batchnorm: {name: norm}, relu, flatten, "
-         "linear: {name: out, out: 10}]",
+         ("layers=[conv2d: {name: conv, out: 4, kernel: 3}, batchnorm: {name: norm}, relu, "
+          "flatten, "
+          "linear: {name: out, out: 10}]"),
          "epochs=3", NULL},
         {"strategy=threads", "model=~",
-         "layers=[conv2d: {name: conv, out: 4, kernel: 3}, batchnorm: {name: norm}, relu, flatten, "
-         "linear: {name: out, out: 10}]",
+         ("layers=[conv2d: {name: conv, out: 4, kernel: 3}, batchnorm: {name: norm}, relu, "
+          "flatten, "
+          "linear: {name: out, out: 10}]"),
          "epochs=3", NULL},
     };
     co_train_summary summary[2];
@@ -185,7 +187,7 @@ static void ssp_bound_0_has_losses_of_sync(void **state)
     (void)state;
     for (int ranks = 1; ranks <= 4; ranks++)
         for (int i = 0; i < 2; i++) {
-            co_train_summary got, want;
+            co_train_summary got = {.train_loss = 0}, want = {.train_loss = 0};
 
             if (train(&want, ranks, "strategy=sync", optimizers[i]) != CO_OK ||
                 train(&got, ranks, "strategy={name: ssp, bound: 0}", optimizers[i]) != CO_OK)
