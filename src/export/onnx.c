@@ -319,6 +319,7 @@ static co_status onnx_write_op(onnx_builder *b, const co_node *node)
         onnx_node(&b->to, op->onnx, "", in);
     else
         op->write_onnx(&b->to, shapes, &var[node->out[0]].shape, node->attr);
+    b->to.in = NULL;
     return b->failed ? CO_E_NOMEM : CO_OK;
 }
 
