@@ -54,6 +54,7 @@ static bool alloc_sum_once(co_comm *comm, const alloc_side *in, const alloc_side
     const int rank = co_comm_rank(comm), ranks = co_comm_size(comm);
     const bool exact = strcmp(co_comm_transport(comm), "mpi") != 0;
 
+    CHECK(in->data && out->data);
     for (size_t i = 0; i < n; i++)
         in->data[i] = alloc_value(rank, i, round);
     CHECK_OK(co_comm_allreduce(comm, out->data, in->data, n, CO_F32, CO_SUM));

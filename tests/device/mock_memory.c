@@ -132,7 +132,7 @@ void mock_memory_enter(const mock_memory *memory)
 void *mock_memory_reach(mock_memory *memory, const void *at)
 {
     const uintptr_t address = (uintptr_t)at;
-    void *found = (void *)address;
+    void *found = (void *)at;
 
     pthread_mutex_lock(&memory->lock);
     for (const mock_block *b = memory->blocks; b; b = b->next)

@@ -54,7 +54,7 @@ static void send_endless(int fd)
 
 static void send_other(int fd, const uint8_t *file, size_t size)
 {
-    uint8_t *other = malloc(size + 1);
+    uint8_t *other = calloc(size + 1, 1);
 
     memcpy(other, file, size);
     other[size / 2] ^= 1;
