@@ -176,6 +176,29 @@ static void cpu_kernels_propagate_nan(void **state)
         }
 }
 
+/* A class is ruled out by a logit of -inf: it has no share of the loss of another label. */
+static void cross_entropy_class_ruled_out_leaves_loss_finite(void **state)
+{
+    const ops_case c = {"cross_entropy", 3, {1, {5}}, "cross_entropy", false};
+
+    (void)state;
+    for (const co_backend *const *b = co_backends; *b; b++) {
+        const co_backend *const alone[] = {*b, &co_backend_ref, NULL};
+        const harness_mode mode = {.backends = alone, .training = true};
+        harness *h = cases_create(&c);
+        const size_t offset = harness_param(h, "source.value")->offset;
+        const int64_t other = h->label[1] == 0 ? 1 : 0;
+        harness_result got;
+
+        harness_values(h, harness_param(h, "source.value"))[5 + other] = -INFINITY;
+        assert_int_equal(harness_measure(&got, h, &mode, false), CO_OK);
+        assert_true(isfinite(got.loss[1]) && got.loss[1] > 0);
+        assert_true(fabsf(got.grad[offset + 5 + (size_t)other]) < 1e-30f);
+        harness_result_free(&got);
+        harness_destroy(h);
+    }
+}
+
 /* Whether `backend` runs a node of this op in any case, in training. */
 static bool backends_runs(const co_backend *backend, const char *op)
 {
@@ -228,6 +251,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(backends_every_case_agrees_with_ref),
         cmocka_unit_test(cpu_kernels_propagate_nan),
+        cmocka_unit_test(cross_entropy_class_ruled_out_leaves_loss_finite),
         cmocka_unit_test(kernels_every_one_runs_some_case),
     };
 

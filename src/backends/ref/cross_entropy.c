@@ -39,8 +39,12 @@ static double entropy_row(const co_call *call, const float *x, int32_t label, in
     if (label < 0)
         return 0;
     norm = ref_log_sum_exp(x, classes);
-    for (int64_t c = 0; c < classes; c++)
-        sum += entropy_target(call, label, c, classes) * (norm - (double)x[c]);
+    for (int64_t c = 0; c < classes; c++) {
+        const double q = entropy_target(call, label, c, classes);
+
+        if (q > 0) /* else a logit of -inf, which rules a class out, would make it a NaN */
+            sum += q * (norm - (double)x[c]);
+    }
     return sum;
 }
 
