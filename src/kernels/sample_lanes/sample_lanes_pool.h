@@ -148,9 +148,9 @@ static void lanes_maxpool_gradient(float *dx, const uint8_t *place, const float 
                                    const lanes_pool *p)
 {
     const bool disjoint = p->kh <= p->sh && p->kw <= p->sw;
-    const bool covered = disjoint && p->oh * p->kh == p->h && p->ow * p->kw == p->w;
+    const bool whole = p->ph == 0 && p->pw == 0 && p->oh * p->kh == p->h && p->ow * p->kw == p->w;
 
-    if (!covered)
+    if (!disjoint || !whole) /* some pixel may be in no window */
         memset(dx, 0, (size_t)(p->h * p->w * LANES) * sizeof(float));
     if (disjoint)
         lanes_maxpool_scatter(dx, place, dy, p, true);
