@@ -27,8 +27,7 @@ typedef struct init_options {
 static const init_options init_defaults = {.output = NULL, .context = INIT_CONTEXT};
 
 static const cli_argument init_arguments[] = {
-    {"DATA", true,
-     "a folder of pictures, tokens or arrays, MNIST's or CIFAR's files, a pack, text"},
+    {"DATA", true, "a folder of pictures, tokens or arrays, MNIST, CIFAR, a pack, text"},
     {NULL, false, NULL},
 };
 
