@@ -40,6 +40,12 @@ static inline __mmask16 lanes_bits(const unsigned char *from, int bits)
                               _mm_set1_epi8((char)bits));
 }
 
+static inline __mmask16 lanes_bytes(const unsigned char *from, int value)
+{
+    return _mm_cmpeq_epi8_mask(_mm_loadu_si128((const __m128i *)(const void *)from),
+                               _mm_set1_epi8((char)value));
+}
+
 static inline void lanes_squeeze(float *to, unsigned mask, __m512 v)
 {
     _mm512_storeu_ps(to, _mm512_maskz_compress_ps((__mmask16)mask, v));

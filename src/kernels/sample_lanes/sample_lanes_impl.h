@@ -15,9 +15,9 @@
  *   LANES_SQUEEZES there is lanes_squeeze(to, mask, v): stores the lanes whose bit is set, first,
  *                  and writes LANES floats at most; its value: pays from so many spots of LANES
  *                  vectors on
- *   LANES_PICKS    lanes are picked by masks: there is lanes_bits(from, bits), a mask of the lanes
- *                  whose byte has some of these bits
- *   LANES_ROWS_TILES, LANES_ROWS_POINTS   of sample_lanes_winograd_rows.h, if not 1 tile and 8
+ *   LANES_PICKS    lanes are picked by masks: there are lanes_bits(from, bits), those whose byte
+ * has some of these bits, and lanes_bytes(from, value), those whose byte is this LANES_ROWS_TILES,
+ * LANES_ROWS_POINTS   of sample_lanes_winograd_rows.h, if not 1 tile and 8
  *
  * Independent of calls, tensors and plans.
  */
@@ -32,6 +32,16 @@
 SIMD_INLINE ivec lanes_widen(const uint8_t *from)
 {
     return (ivec)lanes_read_bytes(from);
+}
+
+/* Lanes whose gradient ReLU stops. */
+SIMD_INLINE simd_mask lanes_nowhere(const uint8_t *place)
+{
+#ifdef LANES_PICKS
+    return lanes_bytes(place, LANES_NOWHERE);
+#else
+    return simd_equal(lanes_widen(place), (ivec){0} + LANES_NOWHERE);
+#endif
 }
 
 SIMD_INLINE void lanes_narrow(uint8_t *to, ivec v)

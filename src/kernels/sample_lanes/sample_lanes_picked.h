@@ -24,14 +24,6 @@ typedef struct lanes_picked {
     int64_t step;                            /* floats of `sum` from one row of taps to the next */
 } lanes_picked;
 
-/* Of window v, zero where ReLU has stopped it. */
-SIMD_INLINE vec lanes_picked_gradient(const lanes_picked *p, int64_t v)
-{
-    const simd_mask dead = lanes_bits(p->place + v * LANES, LANES_NOWHERE & ~3);
-
-    return (vec)simd_pick(dead, (ivec){0}, (ivec)simd_load(p->dy + v * LANES));
-}
-
 /* `rows` x `taps` sums; both are constants. */
 SIMD_INLINE void lanes_picked_tile(float *sum, const lanes_picked *p, int64_t from, const int rows,
                                    const int taps)
@@ -47,7 +39,7 @@ SIMD_INLINE void lanes_picked_tile(float *sum, const lanes_picked *p, int64_t fr
         const int64_t at = from + 2 * v * LANES;
         const simd_mask right = lanes_bits(p->place + v * LANES, 1);
         const simd_mask low = lanes_bits(p->place + v * LANES, 2);
-        const vec d = lanes_picked_gradient(p, v);
+        const vec d = lanes_live(p->dy + v * LANES, p->place + v * LANES);
         vec above[LANES_PICKED_TAPS] = {{0}};
 
         SIMD_UNROLL(8) for (int i = 0; i <= rows; i++)
@@ -86,17 +78,17 @@ static void lanes_picked_any(float *sum, const lanes_picked *p, int64_t from, in
 
 /* The sum of a row's gradients that ReLU has not stopped; two at a time hide what an addition
    takes. */
-static void lanes_picked_bias(float *sum, const lanes_picked *p)
+static void lanes_picked_bias(float *sum, const float *dy, const uint8_t *place, int64_t windows)
 {
     vec a = simd_load(sum), b = {0};
     int64_t v = 0;
 
-    for (; v + 1 < p->windows; v += 2) {
-        a += lanes_picked_gradient(p, v);
-        b += lanes_picked_gradient(p, v + 1);
+    for (; v + LANES < windows * LANES; v += 2 * LANES) {
+        a += lanes_live(dy + v, place + v);
+        b += lanes_live(dy + v + LANES, place + v + LANES);
     }
-    if (v < p->windows)
-        a += lanes_picked_gradient(p, v);
+    if (v < windows * LANES)
+        a += lanes_live(dy + v, place + v);
     simd_store(sum, a + b);
 }
 
@@ -121,7 +113,7 @@ static void lanes_correlate_picked(float *sum, float *bias_sum, const lanes_pool
                 p.dy = dy->value + (o * dy->oh + u) * row;
                 p.place = dy->place + (o * dy->oh + u) * row;
                 if (i == 0)
-                    lanes_picked_bias(bias_sum + o * LANES, &p);
+                    lanes_picked_bias(bias_sum + o * LANES, p.dy, p.place, p.windows);
                 for (int64_t j = 0; j < s->kw; j += part)
                     lanes_picked_any(sum + ((o * s->kh + i) * s->kw + j) * LANES, &p, j * LANES,
                                      rows, lanes_least(s->kw - j, part));

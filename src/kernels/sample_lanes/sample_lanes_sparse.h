@@ -123,7 +123,7 @@ SIMD_INLINE vec lanes_live(const float *x, const uint8_t *place)
 
     if (!place)
         return value;
-    return (vec)((ivec)value & (lanes_widen(place) != LANES_NOWHERE));
+    return (vec)simd_pick(lanes_nowhere(place), (ivec){0}, (ivec)value);
 }
 
 static int64_t lanes_count(const float *x, const uint8_t *place, int64_t n)

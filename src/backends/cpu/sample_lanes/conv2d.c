@@ -95,7 +95,6 @@ static void conv2d_describe(lanes_conv2d *self, const co_call *call)
     self->data.pad_w = a->d[1] * (a->k[1] - 1) - a->p[1];
 }
 
-/* Bytes of a block with padding columns; 0 without padding. */
 size_t lanes_conv2d_pad_bytes(const lanes_window *s)
 {
     const int64_t lanes = lanes_choose()->lanes;
@@ -108,7 +107,6 @@ size_t lanes_conv2d_aligned(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Bytes of a transformed weight; and of wino_room. */
 size_t lanes_conv2d_form_bytes(const lanes_window *s)
 {
     return lanes_conv2d_aligned((size_t)(LANES_WINOGRAD_PLACES * lanes_winograd_stride(s)) *
@@ -177,7 +175,6 @@ static co_status conv2d_plan(co_call *call)
     return CO_OK;
 }
 
-/* A block with padding columns: x itself if there are none, else a copy in `room`. */
 const float *lanes_conv2d_pad(float *room, const float *x, const lanes_window *s)
 {
     const int64_t lanes = lanes_choose()->lanes;

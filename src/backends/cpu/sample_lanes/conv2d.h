@@ -11,7 +11,8 @@ typedef struct lanes_conv2d {
        at 0. */
     size_t mirrored, sum, bias_sum, data_form;
     /* Offsets in a thread's scratch, where padded planes of x, or in backward of dy, are at 0: in
-       forward wino_room and the rows of a band, in backward padded x, dy of a block, wino_room. */
+       forward wino_room and the rows of a band, in backward padded x, zeros where `picks`, dy of a
+       block, wino_room. */
     size_t work, rows, x_pad, zeros, full, data_work;
     sample_lanes_sparse sparse;
     /* With a fused max pooling: places of the maxima are in the workspace. The weight's gradient

@@ -31,10 +31,12 @@ co_status lanes_conv2d_plan_backward(co_call *call)
     self->bias_sum = self->sum + lanes_conv2d_aligned(count * lane_bytes);
     self->data_form = self->bias_sum + lanes_conv2d_aligned((size_t)self->forward.o * lane_bytes);
     self->x_pad = lanes_conv2d_aligned(lanes_conv2d_pad_bytes(&self->data));
-    self->zeros = self->x_pad + lanes_conv2d_aligned(lanes_conv2d_pad_bytes(&self->forward));
-    self->full = self->zeros + (size_t)(self->forward.w + 2 * self->forward.pad_w) * lane_bytes;
-    self->data_work = self->full;
     self->picks = self->pooled && conv2d_picks(call, &self->forward, &self->pool);
+    self->zeros = self->x_pad + lanes_conv2d_aligned(lanes_conv2d_pad_bytes(&self->forward));
+    self->full = self->zeros;
+    if (self->picks)
+        self->full += (size_t)(self->forward.w + 2 * self->forward.pad_w) * lane_bytes;
+    self->data_work = self->full;
     if (self->pooled)
         self->data_work +=
             lanes_conv2d_aligned(lanes_conv2d_block_bytes(&self->forward, self->forward.oh));
@@ -92,12 +94,10 @@ static void conv2d_backward_picked(const co_call *call, char *own, const float *
     const lanes_window *s = &self->forward;
     const int64_t lanes = lanes_choose()->lanes;
     const int64_t at = b * s->o * self->pool.oh * self->pool.ow * lanes;
-    float *zeros = (float *)(void *)(own + self->zeros);
     const lanes_pooled pooled = {dy->value + at, dy->place + at, self->pool.oh, self->pool.ow,
-                                 zeros};
+                                 (float *)(void *)(own + self->zeros)};
     char *scratch = call->scratch;
 
-    memset(zeros, 0, (size_t)((s->w + 2 * s->pad_w) * lanes) * sizeof(float));
     lanes_choose()->correlate_picked((float *)(void *)(scratch + self->sum),
                                      (float *)(void *)(scratch + self->bias_sum), &pooled,
                                      lanes_conv2d_pad((float *)(void *)(own + self->x_pad), x, s),
@@ -155,18 +155,17 @@ static void conv2d_backward_part(const co_call *call, const float *x, const samp
 
     memset(sum, 0, (size_t)(n * taps * lanes->lanes) * sizeof(float));
     memset(bias_sum, 0, (size_t)(n * lanes->lanes) * sizeof(float));
+    memset(own + self->zeros, 0, self->full - self->zeros);
     for (int64_t b = 0; b < blocks; b++) {
         const bool data = call->grad_in[0] && b >= mine.begin && b < mine.end;
-        const float *block;
+        const float *block =
+            self->picks ? NULL : conv2d_unpool(call, own, dy, b, data ? &all : &part);
 
-        if (self->picks) {
-            conv2d_backward_picked(call, own, x + b * step, dy, b, &part);
-            continue;
-        }
-        block = conv2d_unpool(call, own, dy, b, data ? &all : &part);
         if (data)
             conv2d_backward_data((float *)call->grad_in[0]->data + b * step, call, own, block);
-        if (n > 0)
+        if (n > 0 && self->picks)
+            conv2d_backward_picked(call, own, x + b * step, dy, b, &part);
+        else if (n > 0)
             conv2d_backward_weight(call, own, x + b * step, block, &part);
     }
     lanes->reduce((float *)call->grad_param[0].data + part.begin * taps, sum, n * taps,
