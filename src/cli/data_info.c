@@ -43,7 +43,7 @@ typedef struct data_info_moments {
 /* An unreadable sample is an error, or with `on_bad_sample: skip` a printed line. */
 static co_status data_info_bad(data_info_moments *m, const co_dataset *data, co_status st)
 {
-    if (st != CO_E_DATA || !co_dataset_skips_bad(data))
+    if (!co_dataset_skips(data, st))
         return st;
     m->bad++;
     printf("  bad sample       %s\n", co_error_message());

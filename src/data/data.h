@@ -77,6 +77,8 @@ co_loader_times co_loader_times_so_far(const co_loader *loader);
 bool co_dataset_scales(const co_dataset *dataset);
 /* Whether images that cannot be decoded are replaced by others (`on_bad_sample: skip`). */
 bool co_dataset_skips_bad(const co_dataset *dataset);
+/* Whether a sample that was not read, by this status, is one of those. */
+bool co_dataset_skips(const co_dataset *dataset, co_status st);
 /* Whether a set has others for that; images that `cohort predict` is given have none. */
 bool co_dataset_may_skip_bad(const co_dataset *dataset);
 

@@ -428,6 +428,11 @@ bool co_dataset_skips_bad(const co_dataset *dataset)
     return dataset->on_bad != 0;
 }
 
+bool co_dataset_skips(const co_dataset *dataset, co_status st)
+{
+    return st == CO_E_DATA && co_dataset_skips_bad(dataset);
+}
+
 bool co_dataset_may_skip_bad(const co_dataset *dataset)
 {
     return !dataset->named;

@@ -33,7 +33,7 @@ static bool data_has(co_status *st, const co_dataset *data)
 {
     const bool has = *st == CO_OK;
 
-    if (*st == CO_E_DATA && co_dataset_skips_bad(data))
+    if (co_dataset_skips(data, *st))
         *st = CO_OK;
     return has;
 }

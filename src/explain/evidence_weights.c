@@ -139,7 +139,7 @@ static co_status weights_fill_batch(weights_batch *b, const co_dataset *data)
     for (uint64_t i = 0; i < n; i++) {
         const co_status st = weights_read_sample(b, data, i * count / n);
 
-        if (st != CO_OK && !(st == CO_E_DATA && co_dataset_skips_bad(data)))
+        if (st != CO_OK && !co_dataset_skips(data, st))
             return st;
     }
     b->batch.sample = b->sample;
