@@ -346,10 +346,15 @@ static co_status look_arrays(init_data *d, const co_dataset *data)
     return CO_OK;
 }
 
+static bool look_is_arrays(const init_data *data)
+{
+    return strcmp(data->format, "arrays") == 0;
+}
+
 static co_status look_measure(init_data *d, const co_dataset *train, const co_dataset *test)
 {
     d->images = co_dataset_has_images(train);
-    d->arrays = strcmp(d->format, "arrays") == 0;
+    d->arrays = look_is_arrays(d);
     d->tokens = !d->images && !d->arrays;
     d->train = co_dataset_count(train);
     d->test = co_dataset_count(test);
@@ -399,9 +404,9 @@ co_status init_look(init_data *out, const char *path, int64_t size, int64_t cont
     co_status st;
 
     CO_TRY(look_name(out, path, context));
-    if (strcmp(out->format, "arrays") == 0 && size)
+    if (look_is_arrays(out) && size)
         return co_fail(CO_E_USAGE, "--size is of pictures; arrays stay as they are");
-    if (!look_is_sequence(out) && strcmp(out->format, "arrays") != 0)
+    if (!look_is_sequence(out) && !look_is_arrays(out))
         CO_TRY(look_size(out, size));
     CO_TRY(look_open(&train, out, CO_SPLIT_TRAIN));
     st = look_open(&test, out, CO_SPLIT_TEST);

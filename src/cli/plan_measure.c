@@ -9,6 +9,7 @@
 #include "core/fs.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "core/thread.h"
 
 #define MEASURE_SHARE 4 /* times smaller is the second batch, for what does not fall with it */
@@ -60,7 +61,7 @@ static co_status measure_explain(co_status st, int ranks)
                    "%s. Steps are measured here on %d rank%s, whatever number is planned: "
                    "-s partition=global measures and plans equal parts, --profile-from DIR takes "
                    "the times of a run with these",
-                   message, ranks, ranks == 1 ? "" : "s");
+                   message, ranks, co_plural((uint64_t)ranks));
 }
 
 /* Train in a folder of its own, and read what is in it. */

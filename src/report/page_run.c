@@ -8,6 +8,7 @@
 
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/status.h"
 #include "core/text.h"
 #include "report/page.h"
 #include "report/page_events.h"
@@ -29,7 +30,7 @@ static const char *const page_file_names[PAGE_FILES] = {"summary", "profile", "d
 /* The first thing that failed, where the rest is read all the same. */
 typedef struct page_failure {
     co_status status;
-    char message[512];
+    char message[CO_STATUS_MESSAGE];
 } page_failure;
 
 /* What has been handed out. */
@@ -163,7 +164,7 @@ static co_status page_read_entry(co_page_source *s)
 /* A file that is damaged is read again until it is not. */
 static co_status page_update_file(co_page_source *s, int i)
 {
-    json_t *object;
+    json_t *object = NULL;
     char name[32];
     co_status st;
 
