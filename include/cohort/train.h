@@ -132,6 +132,20 @@ CO_API co_status co_model_predict(float *out, co_model *model, const float *inpu
  *  Beside `out` it needs memory for the logits of `count` whole sequences. */
 CO_API co_status co_model_predict_tokens(float *out, co_model *model, const int32_t *token,
                                          uint64_t count, int64_t length);
+/** Prepare a language model to write: from now on it is for co_model_next alone, which keeps the
+ *  keys and values of attention of one sequence, so that a further token does not cost the whole
+ *  sequence again. Weights can still be loaded and set; co_model_next then begins at position 0.
+ *  CO_E_USAGE: it does not predict a token at each position, or looks at later ones. */
+CO_API co_status co_model_decode(co_model *model);
+/** Read `count` >= 1 tokens at `position` (from 0) and after it, and write the logits of what
+ *  follows the last of them, (classes), to `out`. All positions before `position` have been read;
+ *  those from there on are read anew, so a lower position goes back. The last position is that of
+ *  co_model_options.sample less 1. Logits are those of co_model_predict_tokens up to rounding.
+ * Memory is kept for each `count` that has been used: cut a long text into blocks of few sizes.
+ * CO_E_USAGE: a token that the network does not know, positions that are not its own or were left
+ * out. */
+CO_API co_status co_model_next(float *out, co_model *model, const int32_t *token, uint64_t count,
+                               int64_t position);
 
 /* ---- a distributed optimizer: a strategy, an optimizer, a schedule ---- */
 

@@ -18,7 +18,7 @@ typedef struct generate {
     co_utf8_stream stream;
     int32_t *token; /* owned: (length) what the model has been given */
     int64_t n, length;
-    const float *logits; /* after the last of them */
+    float *logits; /* owned: (classes) after the last of them */
 } generate;
 
 /* Let the model read tokens from position `from` on, in blocks of a few sizes, as each has a plan.
@@ -28,7 +28,7 @@ static co_status generate_read(generate *g, int64_t from)
     for (int64_t block = GENERATE_BLOCK; from < g->n; from += block) {
         while (block > g->n - from)
             block /= 2;
-        CO_TRY(co_model_next(&g->logits, g->model, g->token + from, (uint64_t)block, from));
+        CO_TRY(co_model_next(g->logits, g->model, g->token + from, (uint64_t)block, from));
     }
     return CO_OK;
 }
@@ -92,7 +92,8 @@ static co_status generate_run(generate *g)
     CO_TRY(co_model_decode(g->model));
     g->length = co_model_length(g->model);
     g->token = co_calloc((size_t)g->length, sizeof(*g->token));
-    if (!g->token)
+    g->logits = co_calloc((size_t)g->model->classes, sizeof(*g->logits));
+    if (!g->token || !g->logits)
         return CO_E_NOMEM;
     CO_TRY(generate_prompt(g));
     for (uint64_t i = 0; i < g->options->tokens; i++) {
@@ -120,5 +121,6 @@ co_status co_generate(co_model *model, co_tokenizer *tokenizer, const co_generat
 
     co_chooser_destroy(g.chooser);
     co_free(g.token);
+    co_free(g.logits);
     return st;
 }

@@ -8,12 +8,6 @@ static co_status decode_node(co_graph *graph, const co_node *node)
 {
     co_shape in[CO_OP_MAX_IN], out[CO_OP_MAX_OUT];
 
-    if (node->op->along == CO_ALONG_ANY)
-        return co_fail(
-            CO_E_USAGE,
-            "layer %s: %s cannot be computed position by position, so the network writes "
-            "no text",
-            node->name, node->op->name);
     for (int i = 0; i < node->op->n_in; i++)
         in[i] = graph->var[node->in[i]].shape;
     CO_TRY(node->op->shape(out, in, node->attr));
@@ -26,10 +20,6 @@ co_status co_graph_decode(int64_t *length, co_graph *graph)
 {
     const co_var *input = &graph->var[co_graph_find_input(graph, CO_FIELD_INPUT)];
 
-    if (input->dtype != CO_I32 || input->shape.ndim != 2 ||
-        graph->var[graph->output].shape.ndim != 3)
-        return co_fail(CO_E_USAGE, "the network is no language model: it does not predict a token "
-                                   "at each position of a sequence of tokens");
     *length = input->shape.dim[1];
     for (int i = 0; i < graph->n_input; i++)
         graph->var[graph->input[i].var].shape.dim[1] = 1;

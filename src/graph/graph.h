@@ -111,9 +111,8 @@ co_status co_graph_add_loss(int *out, co_graph *graph, const co_op *op, const ch
 /* Place parameters in the order in which backward finishes them. No node may be added after. */
 co_status co_graph_finish(co_graph *graph);
 
-/* Make a finished graph of tokens (N, T) one of (N, 1), whose samples are positions of one
-   sequence. *length: T. CO_E_USAGE where its samples are no sequences of tokens, or a node depends
-   on later positions. */
+/* Make a finished graph of tokens (N, T), of which no node depends on later positions, one of
+   (N, 1), whose samples are positions of one sequence. *length: T. */
 co_status co_graph_decode(int64_t *length, co_graph *graph);
 
 /* Initial values from the seed alone: element e of parameter p uses the words of (seed,

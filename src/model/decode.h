@@ -1,19 +1,13 @@
-/* decode.h - what a language model predicts after each token of a sequence, with keys and values of
- * earlier ones kept. */
+/* decode.h - a language model that decodes: co_model_decode and co_model_next (cohort/train.h). */
 #ifndef CO_MODEL_DECODE_H
 #define CO_MODEL_DECODE_H
 
 #include "model/model.h"
 
-/* From now on the model is for co_model_next alone. On the host. CO_E_USAGE: it is no language
-   model. */
-co_status co_model_decode(co_model *model);
-/* Positions that it knows. */
+/* Positions that a model which decodes knows. */
 int64_t co_model_length(const co_model *model);
-/* The logits (classes) after the last of n >= 1 tokens, which are at `position` and after it; all
-   positions before have been given. Borrowed until the next call. */
-co_status co_model_next(const float **logits, co_model *model, const int32_t *token, uint64_t n,
-                        int64_t position);
+/* The first layer whose result depends on later positions; NULL: there is none. */
+const co_node *co_model_looks_ahead(const co_model *model);
 /* Of co_model_destroy. */
 void co_model_drop_kept(co_model *model);
 

@@ -89,6 +89,9 @@ co_status co_model_check_count(const co_model *model, uint64_t count)
 {
     const size_t sample = co_model_sample_size(model);
 
+    if (model->decode)
+        return co_fail(CO_E_USAGE,
+                       "batch: the model decodes (co_model_decode); use another for whole samples");
     if (count <= MODEL_MAX_ELEMENTS / sample)
         return CO_OK;
     return co_fail(CO_E_USAGE,

@@ -66,6 +66,7 @@ struct co_model {
     co_plan_block block; /* memory of all plans */
     struct co_profiler *profiler; /* borrowed; NULL: no profiling */
     int64_t decode;               /* positions kept where it decodes (decode.h); else 0 */
+    int64_t read;                 /* positions that it has read then */
     float **kept;                 /* owned, and each: (n_node) co_decoding.kept; NULL: none */
     co_plan *last; /* plan of the last training forward, until its memory is overwritten; NULL:
                       none, or no samples */
@@ -137,7 +138,8 @@ co_status co_model_check_data(const co_model *model, const co_dataset *dataset);
 /* The same for one input of the graph; `owner` is the prefix of the message. */
 co_status co_model_check_form(const co_model *model, const co_field *field,
                               const co_graph_input *input, const char *owner);
-/* Whether a batch of `count` samples is small enough for sizes in bytes not to overflow. */
+/* Whether the model takes whole samples, and `count` of them are few enough for sizes in bytes not
+   to overflow. */
 co_status co_model_check_count(const co_model *model, uint64_t count);
 /* Whether the arrays of a batch, perhaps a program's own, have the right types and shapes, and
    labels are below the number of classes. With `images` it needs no input. */

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "model/decode.h"
 #include "model/metrics.h"
 #include "model/model.h"
-#include "ops/ops.h"
 
 static const co_graph_input *predict_input(const co_model *model)
 {
@@ -73,20 +73,6 @@ co_status co_model_predict(float *out, co_model *model, const float *input, uint
     return CO_OK;
 }
 
-/* The layer for which a result depends on later positions; NULL: there is none. */
-static const co_node *predict_looks_ahead(const co_graph *graph)
-{
-    for (int i = 0; i < graph->n_node; i++) {
-        const co_node *node = &graph->node[i];
-
-        if (node->op->along == CO_ALONG_ANY)
-            return node;
-        if (node->op == &co_op_attention && !((const co_attention_attr *)node->attr)->causal)
-            return node;
-    }
-    return NULL;
-}
-
 static co_status predict_check_length(const co_model *model, int64_t length, int64_t whole)
 {
     const co_node *ahead;
@@ -103,7 +89,7 @@ static co_status predict_check_length(const co_model *model, int64_t length, int
                        "predict: sequences of %" PRId64 " tokens; the network takes %" PRId64
                        ", as it gives no logits at each position",
                        length, whole);
-    ahead = predict_looks_ahead(model->graph);
+    ahead = co_model_looks_ahead(model);
     if (!ahead)
         return CO_OK;
     return co_fail(CO_E_USAGE,

@@ -68,9 +68,9 @@ static void check_cached(const char *model, const char *backend)
     assert_int_equal(co_model_length(writer), LENGTH);
     for (int again = 0; again < 2; again++)
         for (int at = 0, i = 0; at < LENGTH; i++) {
-            const float *logits;
+            float logits[VOCAB];
 
-            assert_int_equal(co_model_next(&logits, writer, token + at, (uint64_t)pieces[i], at),
+            assert_int_equal(co_model_next(logits, writer, token + at, (uint64_t)pieces[i], at),
                              CO_OK);
             at += pieces[i];
             for (int v = 0; v < VOCAB; v++)
@@ -103,19 +103,56 @@ static void decode_cached_logits_equal_uncached(void **state)
     }
 }
 
-static void decode_places_beyond_the_length_are_refused(void **state)
+static void assert_refused(co_status st, const char *message)
 {
-    const int32_t token[2] = {0, 1};
-    const float *logits;
+    assert_int_equal(st, CO_E_USAGE);
+    if (!strstr(co_error_message(), message))
+        fail_msg("'%s' is not in: %s", message, co_error_message());
+}
+
+static void decode_bad_arguments_are_refused(void **state)
+{
+    int32_t token[LENGTH];
+    float logits[VOCAB];
     co_model *model;
 
     (void)state;
+    make_tokens(token);
+    assert_int_equal(create(&model, "{name: gpt2, layers: 1, heads: 1, width: 8}", NULL), CO_OK);
+    assert_refused(co_model_next(logits, model, token, 1, 0), "co_model_decode has not");
+    assert_int_equal(co_model_decode(model), CO_OK);
+    assert_refused(co_model_next(logits, model, token, 1, 1), "position 1, and 0 have been read");
+    assert_refused(co_model_next(logits, model, token, 1, -1), "position -1");
+    assert_refused(co_model_next(logits, model, token, 0, 0), "0 tokens at position 0");
+    assert_refused(co_model_next(NULL, model, token, 1, 0), "no room for the logits");
+    assert_refused(co_model_next(logits, model, NULL, 1, 0), "no tokens");
+    assert_int_equal(co_model_next(logits, model, token, LENGTH - 1, 0), CO_OK);
+    assert_refused(co_model_next(logits, model, token, 2, LENGTH - 1), "has 24 positions");
+    assert_refused(co_model_next(logits, model, token, UINT64_MAX, 0), "has 24 positions");
+    token[0] = VOCAB;
+    assert_refused(co_model_next(logits, model, token, 1, 3), "next: token 0 is 30");
+    token[0] = 0;
+    assert_int_equal(co_model_next(logits, model, token, 1, LENGTH - 1), CO_OK);
+    assert_int_equal(co_model_next(logits, model, token, 1, 2), CO_OK);
+    assert_refused(co_model_next(logits, model, token, 1, 4), "position 4, and 3 have been read");
+    co_model_destroy(model);
+}
+
+static void decode_takes_no_whole_samples(void **state)
+{
+    float logits[LENGTH * VOCAB];
+    int32_t token[LENGTH];
+    co_model *model;
+
+    (void)state;
+    make_tokens(token);
     assert_int_equal(create(&model, "{name: gpt2, layers: 1, heads: 1, width: 8}", NULL), CO_OK);
     assert_int_equal(co_model_decode(model), CO_OK);
-    assert_int_equal(co_model_next(&logits, model, token, 1, LENGTH - 1), CO_OK);
-    assert_int_equal(co_model_next(&logits, model, token, 2, LENGTH - 1), CO_E_USAGE);
-    assert_int_equal(co_model_next(&logits, model, token, 1, -1), CO_E_USAGE);
-    assert_int_equal(co_model_next(&logits, model, token, 0, 0), CO_E_USAGE);
+    assert_int_equal(co_model_next(logits, model, token, 3, 0), CO_OK);
+    assert_int_equal(co_model_decode(model), CO_OK); /* changes nothing */
+    assert_int_equal(co_model_next(logits, model, token + 3, 1, 3), CO_OK);
+    assert_refused(co_model_predict_tokens(logits, model, token, 1, LENGTH), "the model decodes");
+    assert_refused(co_model_predict_tokens(logits, model, token, 1, 1), "the model decodes");
     co_model_destroy(model);
 }
 
@@ -127,23 +164,15 @@ static void decode_other_networks_are_refused(void **state)
         {"[{linear: 30}]", "the network is no language model"},
         {TOKENS_FIRST "flatten, {linear: 30}]", "the network is no language model"},
         {TOKENS_FIRST "{linear: 36}, {attention: {heads: 4, causal: false}}, {linear: 30}]",
-         "later positions are not known yet"},
+         "attention looks at later positions, so the network writes no text"},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const int32_t token[1] = {0};
-        const float *logits;
         co_model *model;
-        co_status st;
 
         assert_int_equal(create(&model, cases[i].model, NULL), CO_OK);
-        st = co_model_decode(model);
-        if (st == CO_OK)
-            st = co_model_next(&logits, model, token, 1, 0);
-        assert_true(st == CO_E_USAGE || st == CO_E_UNSUPPORTED);
-        if (!strstr(co_error_message(), cases[i].message))
-            fail_msg("'%s' is not in: %s", cases[i].message, co_error_message());
+        assert_refused(co_model_decode(model), cases[i].message);
         co_model_destroy(model);
     }
 }
@@ -232,7 +261,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decode_cached_logits_equal_uncached),
-        cmocka_unit_test(decode_places_beyond_the_length_are_refused),
+        cmocka_unit_test(decode_bad_arguments_are_refused),
+        cmocka_unit_test(decode_takes_no_whole_samples),
         cmocka_unit_test(decode_other_networks_are_refused),
         cmocka_unit_test(generate_same_seed_writes_same_text),
         cmocka_unit_test(generate_empty_prompt_is_refused),
