@@ -83,7 +83,7 @@ SIMD_INLINE vec simd_splat(float value)
    use it, and then loads bound these. */
 SIMD_INLINE vec simd_keep(vec value)
 {
-#if defined(__x86_64__) && LANES > 4
+#if LANES == 16 && defined(__AVX512F__) || LANES == 8 && defined(__AVX2__)
     __asm__("" : "+v"(value));
 #endif
     return value;
