@@ -275,7 +275,7 @@ static bool inspect_has_suffix(const char *path, const char *suffix)
 static bool inspect_is_text(const uint8_t *head, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (head[i] < ' ' && !memchr("\t\n\r", head[i], 3))
+        if (head[i] < ' ' && head[i] != '\t' && head[i] != '\n' && head[i] != '\r')
             return false;
     return true;
 }

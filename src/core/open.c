@@ -111,6 +111,19 @@ static co_status open_check_owner(const struct stat *info, const char *path,
     return CO_OK;
 }
 
+/* `path` is `name` in the folder. */
+static co_status open_in_folder(int *fd, int folder, const char *name, const char *path,
+                                const co_open_rule *rule)
+{
+    struct stat info;
+
+    *fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    if (*fd < 0 || fstat(*fd, &info) != 0)
+        return open_failure(path, rule);
+    CO_TRY(open_check_kind(&info, path, rule));
+    return open_check_owner(&info, path, rule);
+}
+
 /* `real` is an absolute path without links. The folder is held while the file is opened in it, so
    that both are what was looked at. */
 static co_status open_trusted(int *fd, char *real, const co_open_rule *rule)
@@ -127,13 +140,8 @@ static co_status open_trusted(int *fd, char *real, const co_open_rule *rule)
     else
         st = open_check_owner(&info, slash == real ? "/" : real, rule);
     *slash = '/';
-    if (st == CO_OK) {
-        *fd = openat(folder, slash + 1, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
-        st = *fd < 0 || fstat(*fd, &info) != 0 ? open_failure(real, rule)
-                                               : open_check_kind(&info, real, rule);
-    }
     if (st == CO_OK)
-        st = open_check_owner(&info, real, rule);
+        st = open_in_folder(fd, folder, slash + 1, real, rule);
     if (folder >= 0)
         close(folder);
     return st;

@@ -52,7 +52,8 @@ static void profile_add(co_evidence_profile *out, const json_t *row)
 
     if (!*op && profile_is_elsewhere(name))
         return;
-    while (layer < out->at + out->n && (strcmp(layer->name, name) != 0 || strcmp(layer->op, op)))
+    while (layer < out->at + out->n &&
+           (strcmp(layer->name, name) != 0 || strcmp(layer->op, op) != 0))
         layer++;
     if (layer == out->at + out->n) {
         out->n++;

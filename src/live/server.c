@@ -72,9 +72,8 @@ static enum MHD_Result server_answer(co_server *s, struct MHD_Connection *connec
 static enum MHD_Result server_say(co_server *s, struct MHD_Connection *connection, unsigned status,
                                   const char *text)
 {
-    return server_answer(
-        s, connection, status, "text/plain; charset=utf-8",
-        s->http.from_buffer(strlen(text), (char *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY));
+    return server_answer(s, connection, status, "text/plain; charset=utf-8",
+                         s->http.from_buffer(strlen(text), (char *)text, MHD_RESPMEM_MUST_COPY));
 }
 
 static enum MHD_Result server_refuse(co_server *s, struct MHD_Connection *connection)
@@ -148,7 +147,8 @@ static ssize_t server_read(void *arg, uint64_t at, char *out, size_t max)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (!stream->message && stream->beat && max >= 2) {
         stream->beat = false;
-        memcpy(out, ":\n", 2);
+        out[0] = ':';
+        out[1] = '\n';
         return 2;
     }
     if (!stream->message &&
@@ -245,9 +245,8 @@ static enum MHD_Result server_give_login(co_server *s, struct MHD_Connection *co
 {
     const char *text = co_login_pages[0].text;
 
-    return server_answer(
-        s, connection, MHD_HTTP_OK, "text/html; charset=utf-8",
-        s->http.from_buffer(strlen(text), (char *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT));
+    return server_answer(s, connection, MHD_HTTP_OK, "text/html; charset=utf-8",
+                         s->http.from_buffer(strlen(text), (char *)text, MHD_RESPMEM_PERSISTENT));
 }
 
 static enum MHD_Result server_route(co_server *s, struct MHD_Connection *connection,

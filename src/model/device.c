@@ -28,16 +28,16 @@ void co_model_check_loss(const co_model *model, const co_plan *plan, uint64_t co
     store->vector->step(store->queue, values, CO_STEP_LOSS, NULL);
 }
 
-co_status co_model_reduce(void *arg, double *v, size_t n)
+co_status co_model_reduce(void *model, double *v, size_t n)
 {
-    const co_model *model = arg;
+    const co_model *m = model;
     const co_coll_args args = {.coll = CO_COLL_ALLREDUCE,
                                .in = v,
                                .out = v,
                                .count = n,
                                .dtype = CO_F64,
                                .op = CO_SUM,
-                               .queue = model->store->queue};
+                               .queue = m->store->queue};
 
-    return co_comm_enqueue_run(model->norm_comm, &args);
+    return co_comm_enqueue_run(m->norm_comm, &args);
 }

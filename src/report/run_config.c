@@ -102,7 +102,7 @@ co_status co_run_config_read(co_run_entry *run)
 
 static const char *run_config_find(const co_run_entry *run, const char *key)
 {
-    const co_run_line wanted = {.key = (char *)(uintptr_t)key};
+    const co_run_line wanted = {.key = (char *)key};
     const co_run_line *line = run->n_line ? bsearch(&wanted, run->line, run->n_line,
                                                     sizeof(*run->line), run_config_by_key)
                                           : NULL;

@@ -6,8 +6,6 @@
 #include "tensor/vector_impl.h"
 
 #ifdef CO_VECTOR_X86
-extern const co_vector_ops co_vector_avx2, co_vector_avx512;
-
 static const co_vector_ops *const vector_tables[CO_ISA_LEVELS] = {
     [CO_ISA_BASE] = &co_vector_base,     [CO_ISA_AVX2] = &co_vector_avx2,
     [CO_ISA_AVX512] = &co_vector_avx512, [CO_ISA_AVX512_BF16] = &co_vector_avx512,

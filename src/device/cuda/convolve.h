@@ -42,7 +42,7 @@ typedef struct cuda_conv cuda_conv;
 
 /* Finds it, or the one that was found before. *out belongs to the device; NULL is allowed. Of one
    thread at a time. CO_E_UNSUPPORTED: there is no library, or no way; *why, a constant, says it. */
-co_status cuda_conv_find(const cuda_conv **out, const char **why, co_device *device,
+co_status cuda_conv_find(const cuda_conv **out, const char **why, co_device *base,
                          const cuda_conv_shape *shape);
 size_t cuda_conv_workspace(const cuda_conv *conv);
 /* On a queue of the device. */

@@ -23,11 +23,11 @@ void cuda_conv_close(cuda_device *device)
     (void)device;
 }
 
-co_status cuda_conv_find(const cuda_conv **out, const char **why, co_device *device,
+co_status cuda_conv_find(const cuda_conv **out, const char **why, co_device *base,
                          const cuda_conv_shape *shape)
 {
     (void)out;
-    (void)device;
+    (void)base;
     (void)shape;
     *why = CONV_NONE;
     return co_fail(CO_E_UNSUPPORTED, "cuda: " CONV_NONE);

@@ -31,10 +31,10 @@ const char *cuda_matmul_refuses(co_device *device, const cuda_matmul_shape *shap
     return MATMUL_NONE;
 }
 
-co_status cuda_matmul_create(cuda_matmul **out, co_device *device, const cuda_matmul_shape *shape)
+co_status cuda_matmul_create(cuda_matmul **out, co_device *base, const cuda_matmul_shape *shape)
 {
     (void)out;
-    (void)device;
+    (void)base;
     (void)shape;
     return co_fail(CO_E_UNSUPPORTED, "cuda: " MATMUL_NONE);
 }

@@ -44,12 +44,12 @@ co_status cuda_nccl_ready(bool *ready, const cuda_nccl *nccl)
     return none_refuse();
 }
 
-co_status cuda_nccl_run(cuda_nccl *nccl, co_queue *queue, const cuda_nccl_op *op, size_t n)
+co_status cuda_nccl_run(cuda_nccl *nccl, co_queue *queue, const cuda_nccl_op *op, size_t count)
 {
     (void)nccl;
     (void)queue;
     (void)op;
-    (void)n;
+    (void)count;
     return none_refuse();
 }
 
