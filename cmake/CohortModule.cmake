@@ -41,8 +41,9 @@ endfunction()
 
 # co_add_test(name COMMAND command... [TIMEOUT s] [PROCESSORS n] [LABELS label...] [ENVIRONMENT ...])
 #   The one way to a ctest entry. Exit status 77: skipped, and the output says why. TIMEOUT where it
-#   needs more than COHORT_TEST_SECONDS. LABELS: `clock` where it measures time or waits for a limit,
-#   `threads` for `make tsan`.
+#   needs more than COHORT_TEST_SECONDS. PROCESSORS where it computes on several cores most of the
+#   time; ranks mostly wait, for each other or for a limit. LABELS: `clock` where it measures time or
+#   waits for a limit, `threads` for `make tsan`.
 function(co_add_test name)
   cmake_parse_arguments(arg "" "TIMEOUT;PROCESSORS" "COMMAND;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT arg_TIMEOUT OR arg_TIMEOUT LESS COHORT_TEST_SECONDS)
@@ -57,10 +58,10 @@ function(co_add_test name)
                        SKIP_RETURN_CODE 77 LABELS "${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}")
 endfunction()
 
-# co_test(name SOURCES a.c ... MODULES module ... [TIMEOUT s] [PROCESSORS n] [LABELS ...] [ARGS ...])
+# co_test(name SOURCES a.c ... MODULES module ... [TIMEOUT s] [LABELS ...] [ARGS ...])
 #   A cmocka program and its ctest entry, skipped where every test of the program was (tests/skips/skips.c).
 function(co_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT;PROCESSORS" "SOURCES;MODULES;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;MODULES;LABELS;ARGS" ${ARGN})
   co_missing(missing ${arg_MODULES})
   if(missing)
     message(WARNING "Cohort: no test ${name} without: ${missing}")
@@ -74,5 +75,5 @@ function(co_test name)
   target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(test_${name} PRIVATE co_flags ${mods} test_skips cmocka m Threads::Threads)
   co_add_test(${name} COMMAND test_${name} ${arg_ARGS} TIMEOUT ${arg_TIMEOUT}
-              PROCESSORS ${arg_PROCESSORS} LABELS ${arg_LABELS})
+              LABELS ${arg_LABELS})
 endfunction()
