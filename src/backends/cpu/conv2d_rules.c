@@ -1,7 +1,8 @@
 /*
  * conv2d_rules.c - properties of a convolution that kernels of several backends need: which taps
- * ever meet the image, and whether Winograd's F(4x4, 3x3) (Lavin & Gray, arXiv:1509.09308), in
- * fp32, with a quarter of the multiplications and slightly different rounding, is worthwhile.
+ * ever meet the image, and whether Winograd's F(4x4, 3x3) or F(4x4, 5x5) (Lavin & Gray,
+ * arXiv:1509.09308), in fp32, with a quarter or a sixth of the multiplications and slightly
+ * different rounding, is worthwhile.
  *
  * The rules come from measurements, and depend only on sizes and the CPU's instructions: timing at
  * run time could choose differently, and give other bits, in the next run.
@@ -63,11 +64,11 @@ bool conv2d_suits_winograd(const co_call *call, const char **why)
     *why = "the config wants direct convolutions";
     if (call->direct_convolution)
         return false;
-    *why = "its kernel is not 3x3 with stride, dilation and groups of 1";
-    if (a->groups != 1)
+    *why = "its kernel is not 3x3 or 5x5 with stride, dilation and groups of 1";
+    if (a->groups != 1 || (a->k[0] != 3 && a->k[0] != 5))
         return false;
     for (int i = 0; i < 2; i++)
-        if (a->k[i] != 3 || a->s[i] != 1 || a->d[i] != 1)
+        if (a->k[i] != a->k[0] || a->s[i] != 1 || a->d[i] != 1)
             return false;
     *why = "some of its taps only ever meet padding";
     if (conv2d_is_trimmed(call))

@@ -28,12 +28,12 @@ SIMD_INLINE void phase_conv_transform_filter(float *u, const float *weight,
 
             in[j] = at < 0 ? (vec){0} : simd_load(weight + at);
         }
-        phase_conv_g(half + i * n, 1, in, 1, r);
+        simd_winograd_g(half + i * n, 1, in, 1, r);
     }
     for (int i = 0; i < n; i++) {
         vec out[PHASE_CONV_MOST_POINTS];
 
-        phase_conv_g(out, 1, half + i, n, r);
+        simd_winograd_g(out, 1, half + i, n, r);
         for (int p = 0; p < n; p++)
             simd_store(u + (p * n + i) * shape->apart, out[p]);
     }
@@ -58,12 +58,12 @@ SIMD_INLINE void phase_conv_find_filter(float *weight, const float *du,
 
         for (int p = 0; p < n; p++)
             in[p] = simd_load(du + (p * n + i) * shape->apart);
-        phase_conv_g_back(half + i, n, in, 1, r);
+        simd_winograd_g_back(half + i, n, in, 1, r);
     }
     for (int i = 0; i < r; i++) {
         vec out[PHASE_CONV_MOST_TAPS];
 
-        phase_conv_g_back(out, 1, half + i * n, 1, r);
+        simd_winograd_g_back(out, 1, half + i * n, 1, r);
         for (int j = 0; j < r; j++) {
             const int64_t at = phase_conv_find_tap(shape, input, i, j);
 

@@ -12,8 +12,12 @@
 #include <string.h>
 
 #include "kernels/cell.h"
-#include "kernels/phase_conv/phase_conv_lines.h"
+#include "kernels/phase_conv/phase_conv.h"
 #include "kernels/simd_tile.h"
+#include "kernels/simd_winograd.h"
+
+#define PHASE_CONV_MOST_POINTS (PHASE_CONV_MOST_TAPS + PHASE_CONV_TILE - 1)
+#define PHASE_CONV_UNROLL      SIMD_UNROLL(8)
 
 SIMD_INLINE int64_t phase_conv_vectors(int64_t depth)
 {
@@ -80,13 +84,13 @@ SIMD_INLINE void phase_conv_input_tile(float *v, int64_t apart, const float *x, 
         vec in[PHASE_CONV_MOST_POINTS];
 
         PHASE_CONV_UNROLL for (int i = 0; i < n; i++) in[i] = simd_load(x + u * line + i * pixel);
-        phase_conv_b(half + u * n, 1, in, 1, r);
+        simd_winograd_b(half + u * n, 1, in, 1, r);
     }
     PHASE_CONV_UNROLL for (int i = 0; i < n; i++)
     {
         vec out[PHASE_CONV_MOST_POINTS];
 
-        phase_conv_b(out, 1, half + i, n, r);
+        simd_winograd_b(out, 1, half + i, n, r);
         PHASE_CONV_UNROLL for (int u = 0; u < n; u++) simd_store(v + (u * n + i) * apart, out[u]);
     }
 }
@@ -122,13 +126,13 @@ SIMD_INLINE void phase_conv_output_tile(cell *y, const float *m, const phase_con
 
         PHASE_CONV_UNROLL for (int u = 0; u < n; u++) in[u] =
             simd_load(m + (u * n + i) * row->m_apart);
-        phase_conv_a(half + i, n, in, 1, r);
+        simd_winograd_a(half + i, n, in, 1, r);
     }
     PHASE_CONV_UNROLL for (int64_t u = 0; u < rows; u++)
     {
         vec out[PHASE_CONV_TILE];
 
-        phase_conv_a(out, 1, half + u * n, 1, r);
+        simd_winograd_a(out, 1, half + u * n, 1, r);
         PHASE_CONV_UNROLL for (int i = 0; i < PHASE_CONV_TILE; i++) if (i < pixels)
             cell_store(y + u * row->y_row + i * row->y_pixel, out[i] + bias);
     }
@@ -167,13 +171,13 @@ SIMD_INLINE void phase_conv_gradient_tile(float *m, const cell *dy, const phase_
 
         PHASE_CONV_UNROLL for (int i = 0; i < PHASE_CONV_TILE; i++) in[i] =
             u < rows && i < pixels ? cell_load(dy + u * row->y_row + i * row->y_pixel) : (vec){0};
-        phase_conv_a_back(half + u * n, 1, in, 1, r);
+        simd_winograd_a_back(half + u * n, 1, in, 1, r);
     }
     PHASE_CONV_UNROLL for (int i = 0; i < n; i++)
     {
         vec out[PHASE_CONV_MOST_POINTS];
 
-        phase_conv_a_back(out, 1, half + i, n, r);
+        simd_winograd_a_back(out, 1, half + i, n, r);
         PHASE_CONV_UNROLL for (int u = 0; u < n; u++)
             simd_store(m + (u * n + i) * row->m_apart, out[u]);
     }

@@ -1,5 +1,5 @@
 /*
- * winograd3_lines4.h - Winograd's transforms of one row of vectors, for tiles of 4 (winograd3.h).
+ * winograd_lines4.h - Winograd's transforms of one row of vectors, for tiles of 4 (winograd.h).
  *
  * The points are 0, +-5/8, +-3/2 and infinity: with all fractions, these have a third of the
  * rounding error of 0, +-1, +-2.
@@ -17,7 +17,7 @@
 /* --- transforms of one line: `by` vectors from one element to the next --- */
 
 /* y = B' x */
-SIMD_INLINE void winograd3_b(vec *y, int to, const vec *x, int64_t by)
+SIMD_INLINE void winograd_b(vec *y, int to, const vec *x, int64_t by)
 {
     const vec x1 = x[by], x2 = x[2 * by], x3 = x[3 * by], x4 = x[4 * by];
     const vec even_a = x4 - BB * x2, odd_a = x3 - BB * x1;
@@ -32,7 +32,7 @@ SIMD_INLINE void winograd3_b(vec *y, int to, const vec *x, int64_t by)
 }
 
 /* y = A' x */
-SIMD_INLINE void winograd3_a(vec *y, const vec *x, int by)
+SIMD_INLINE void winograd_a(vec *y, const vec *x, int by)
 {
     const vec sum_a = x[by] + x[2 * by], diff_a = x[by] - x[2 * by];
     const vec sum_b = x[3 * by] + x[4 * by], diff_b = x[3 * by] - x[4 * by];
@@ -44,7 +44,7 @@ SIMD_INLINE void winograd3_a(vec *y, const vec *x, int by)
 }
 
 /* y = A x, four elements `from` apart */
-SIMD_INLINE void winograd3_a_back(vec *y, int by, const vec *x, int64_t from)
+SIMD_INLINE void winograd_a_back(vec *y, int by, const vec *x, int64_t from)
 {
     const vec x0 = x[0], x1 = x[from], x2 = x[2 * from], x3 = x[3 * from];
     const vec even_a = x0 + AA * x2, odd_a = x1 + AA * x3;
@@ -59,7 +59,7 @@ SIMD_INLINE void winograd3_a_back(vec *y, int by, const vec *x, int64_t from)
 }
 
 /* y = G x, three elements `from` apart */
-SIMD_INLINE void winograd3_g(vec *y, int by, const vec *x, int from)
+SIMD_INLINE void winograd_g(vec *y, int by, const vec *x, int from)
 {
     const vec x0 = x[0], x1 = x[from], x2 = x[2 * from];
     const vec even_a = (x0 + AA * x2) * (1 / N_A), odd_a = x1 * (A / N_A);
@@ -74,7 +74,7 @@ SIMD_INLINE void winograd3_g(vec *y, int by, const vec *x, int from)
 }
 
 /* y = G' x, to three elements `to` apart */
-SIMD_INLINE void winograd3_g_back(vec *y, int to, const vec *x, int by)
+SIMD_INLINE void winograd_g_back(vec *y, int to, const vec *x, int by)
 {
     const vec sum_a = x[by] + x[2 * by], diff_a = x[by] - x[2 * by];
     const vec sum_b = x[3 * by] + x[4 * by], diff_b = x[3 * by] - x[4 * by];

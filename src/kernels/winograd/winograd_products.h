@@ -1,27 +1,27 @@
 /*
- * winograd3_products.h - the matrix products of winograd3.h, for LANES lanes, in fp32.
+ * winograd_products.h - the matrix products of winograd.h, for LANES lanes, in fp32.
  * Independent of calls, tensors and plans.
  */
 #include "kernels/simd_tile.h"
-#include "kernels/winograd3/winograd3_lines.h"
+#include "kernels/winograd/winograd_lines.h"
 
 /* Tiles of a product: with two vectors of outputs each they and a row of weights fit into the
    registers. Input channels of a tile of `correlate`. */
 #if LANES == 16
-#define WINOGRAD3_ROWS 14
-#define WINOGRAD3_STEP 8
+#define WINOGRAD_ROWS 14
+#define WINOGRAD_STEP 8
 #else
-#define WINOGRAD3_ROWS 6
-#define WINOGRAD3_STEP 4
+#define WINOGRAD_ROWS 6
+#define WINOGRAD_STEP 4
 #endif
 
 /* m (columns, tiles, LANES), `rows` tiles of it: a block of input channels of all tiles is
    contiguous, blocks are `line` floats apart; the weights of a column are `column` floats apart. */
-SIMD_INLINE void winograd3_product(float *m, const float *v, int64_t line, const float *u,
-                                   int64_t column, int64_t in_blocks, bool add, const int rows,
-                                   const int columns)
+SIMD_INLINE void winograd_product(float *m, const float *v, int64_t line, const float *u,
+                                  int64_t column, int64_t in_blocks, bool add, const int rows,
+                                  const int columns)
 {
-    simd_tile_row sum[WINOGRAD3_ROWS];
+    simd_tile_row sum[WINOGRAD_ROWS];
 
     if (add)
         simd_tile_load(sum, m, line, rows, columns);
@@ -36,45 +36,45 @@ SIMD_INLINE void winograd3_product(float *m, const float *v, int64_t line, const
     simd_tile_store(m, line, sum, rows, columns);
 }
 
-#define WINOGRAD3_CASE(n)                                                                          \
+#define WINOGRAD_CASE(n)                                                                           \
     case n:                                                                                        \
         if (columns == 2)                                                                          \
-            winograd3_product(m, v, line, u, column, in_blocks, add, n, 2);                        \
+            winograd_product(m, v, line, u, column, in_blocks, add, n, 2);                         \
         else                                                                                       \
-            winograd3_product(m, v, line, u, column, in_blocks, add, n, 1);                        \
+            winograd_product(m, v, line, u, column, in_blocks, add, n, 1);                         \
         break;
 
 /* The tile's size is a constant in each branch. */
-static void winograd3_multiply_tile(float *m, const float *v, int64_t line, const float *u,
-                                    int64_t column, int64_t in_blocks, bool add, int rows,
-                                    int columns)
+static void winograd_multiply_tile(float *m, const float *v, int64_t line, const float *u,
+                                   int64_t column, int64_t in_blocks, bool add, int rows,
+                                   int columns)
 {
     switch (rows) {
-        SIMD_TILE_EACH(WINOGRAD3_ROWS, WINOGRAD3_CASE)
+        SIMD_TILE_EACH(WINOGRAD_ROWS, WINOGRAD_CASE)
     default:
         break;
     }
 }
 
-static void winograd3_multiply(float *m, const float *v, const float *u, int64_t tiles,
-                               int64_t in_blocks, int64_t out_blocks, bool add)
+static void winograd_multiply(float *m, const float *v, const float *u, int64_t tiles,
+                              int64_t in_blocks, int64_t out_blocks, bool add)
 {
     const int64_t line = tiles * LANES, column = in_blocks * LANES * LANES;
-    const int64_t parts = (tiles + WINOGRAD3_ROWS - 1) / WINOGRAD3_ROWS;
+    const int64_t parts = (tiles + WINOGRAD_ROWS - 1) / WINOGRAD_ROWS;
 
     for (int64_t o = 0; o < out_blocks; o += 2)
         for (int64_t i = 0; i < parts; i++) {
             const int64_t first = tiles * i / parts, end = tiles * (i + 1) / parts;
 
-            winograd3_multiply_tile(m + o * line + first * LANES, v + first * LANES, line,
-                                    u + o * column, column, in_blocks, add, (int)(end - first),
-                                    o + 1 < out_blocks ? 2 : 1);
+            winograd_multiply_tile(m + o * line + first * LANES, v + first * LANES, line,
+                                   u + o * column, column, in_blocks, add, (int)(end - first),
+                                   o + 1 < out_blocks ? 2 : 1);
         }
 }
 
 /* du (columns, rows, LANES) over all tiles. */
-SIMD_INLINE void winograd3_correlation(float *du, int64_t column, const float *v, const float *dy,
-                                       int64_t tiles, bool add, const int rows, const int columns)
+SIMD_INLINE void winograd_correlation(float *du, int64_t column, const float *v, const float *dy,
+                                      int64_t tiles, bool add, const int rows, const int columns)
 {
     const int64_t line = tiles * LANES;
     simd_tile_row sum[LANES];
@@ -93,8 +93,8 @@ SIMD_INLINE void winograd3_correlation(float *du, int64_t column, const float *v
     }
 }
 
-static void winograd3_correlate(float *du, const float *v, const float *dy, int64_t tiles,
-                                int64_t in_blocks, int64_t out_blocks, bool add)
+static void winograd_correlate(float *du, const float *v, const float *dy, int64_t tiles,
+                               int64_t in_blocks, int64_t out_blocks, bool add)
 {
     const int64_t line = tiles * LANES, column = in_blocks * LANES * LANES;
 
@@ -103,10 +103,10 @@ static void winograd3_correlate(float *du, const float *v, const float *dy, int6
             float *to = du + o * column + b * LANES * LANES;
             const float *x = v + b * line, *y = dy + o * line;
 
-            for (int i = 0; o + 1 < out_blocks && i < LANES; i += WINOGRAD3_STEP)
-                winograd3_correlation(to + i * LANES, column, x + i, y, tiles, add, WINOGRAD3_STEP,
-                                      2);
+            for (int i = 0; o + 1 < out_blocks && i < LANES; i += WINOGRAD_STEP)
+                winograd_correlation(to + i * LANES, column, x + i, y, tiles, add, WINOGRAD_STEP,
+                                     2);
             if (o + 1 == out_blocks)
-                winograd3_correlation(to, column, x, y, tiles, add, LANES, 1);
+                winograd_correlation(to, column, x, y, tiles, add, LANES, 1);
         }
 }
