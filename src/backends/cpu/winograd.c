@@ -72,9 +72,6 @@ static bool winograd_supports(const co_call *call, const char **why)
     *why = "its padding is larger than its kernel's reach";
     if (a->p[0] >= a->k[0] || a->p[1] >= a->k[1])
         return false;
-    *why = "5x5 kernels are multiplied so in fp32 alone";
-    if (call->in[0]->dtype != CO_F32 && a->k[0] != 3)
-        return false;
     *why = "direct convolution in bf16 is faster here";
     return call->in[0]->dtype == CO_F32 || winograd_pays_half(call);
 }
@@ -121,11 +118,13 @@ static const winograd_loops *winograd_find_half(const co_shape *out)
 static const winograd_loops *winograd_find_loops(const co_call *call)
 {
 #ifdef CO_KERNELS_X86
+    const bool wide = ((const co_conv2d_attr *)call->attr)->k[0] == 5;
+
     if (call->in[0]->dtype == CO_BF16)
-        return winograd_find_half(&call->out[0]->shape);
-    if (((const co_conv2d_attr *)call->attr)->k[0] == 5)
-        return co_isa_has(CO_ISA_AVX512) ? &winograd_loops_avx512_5x5 : &winograd_loops_avx2_5x5;
-    return co_isa_has(CO_ISA_AVX512) ? &winograd_loops_avx512 : &winograd_loops_avx2;
+        return wide ? &winograd_loops_bf16_5x5 : winograd_find_half(&call->out[0]->shape);
+    if (co_isa_has(CO_ISA_AVX512))
+        return wide ? &winograd_loops_avx512_5x5 : &winograd_loops_avx512;
+    return wide ? &winograd_loops_avx2_5x5 : &winograd_loops_avx2;
 #else
     (void)call;
     return NULL;

@@ -70,7 +70,8 @@ typedef struct winograd_loops {
 #ifdef CO_KERNELS_X86
 extern const winograd_loops winograd_loops_avx2, winograd_loops_avx512, winograd_loops_bf16,
     winograd_loops_bf16_7, winograd_loops_bf16_8;
-extern const winograd_loops winograd_loops_avx2_5x5, winograd_loops_avx512_5x5;
+extern const winograd_loops winograd_loops_avx2_5x5, winograd_loops_avx512_5x5,
+    winograd_loops_bf16_5x5;
 #endif
 
 #endif
