@@ -140,10 +140,9 @@ CO_API co_status co_model_decode(co_model *model);
 /** Read `count` >= 1 tokens at `position` (from 0) and after it, and write the logits of what
  *  follows the last of them, (classes), to `out`. All positions before `position` have been read;
  *  those from there on are read anew, so a lower position goes back. The last position is that of
- *  co_model_options.sample less 1. Logits are those of co_model_predict_tokens up to rounding.
- * Memory is kept for each `count` that has been used: cut a long text into blocks of few sizes.
- * CO_E_USAGE: a token that the network does not know, positions that are not its own or were left
- * out. */
+ *  co_model_options.sample less 1. Logits are those of co_model_predict_tokens up to rounding. Each
+ *  `count` that has been used keeps memory: cut a long text into blocks of few sizes. CO_E_USAGE: a
+ *  token that the network does not know, positions that are not its own or were left out. */
 CO_API co_status co_model_next(float *out, co_model *model, const int32_t *token, uint64_t count,
                                int64_t position);
 

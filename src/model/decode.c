@@ -67,8 +67,7 @@ const co_node *co_model_looks_ahead(const co_model *model)
 
 static co_status decode_check_network(const co_model *model)
 {
-    const co_graph *graph = model->graph;
-    const co_var *input = &graph->var[co_graph_find_input(graph, CO_FIELD_INPUT)];
+    const co_var *input = &model->graph->var[co_model_input(model)->var];
     const co_node *ahead = co_model_looks_ahead(model);
 
     if (input->dtype != CO_I32 || input->shape.ndim != 2 || !model->positions)
@@ -102,8 +101,6 @@ int64_t co_model_length(const co_model *model)
 static co_status decode_check(const co_model *model, const float *out, const int32_t *token,
                               uint64_t count, int64_t position)
 {
-    const co_graph *graph = model->graph;
-
     if (!model->kept)
         return co_fail(CO_E_USAGE, "next: co_model_decode has not prepared the model for it");
     if (!out || !token)
@@ -117,33 +114,19 @@ static co_status decode_check(const co_model *model, const float *out, const int
                        "next: %" PRIu64 " tokens at position %" PRId64 "; the network has %" PRId64
                        " positions",
                        count, position, model->decode);
-    for (int i = 0; i < graph->n_input; i++)
-        if (graph->input[i].var == co_graph_find_input(graph, CO_FIELD_INPUT))
-            CO_TRY(co_model_check_indices(model, &graph->input[i], token, count, "next"));
-    return CO_OK;
+    return co_model_check_indices(model, co_model_input(model), token, count, "next");
 }
 
 co_status co_model_next(float *out, co_model *model, const int32_t *token, uint64_t count,
                         int64_t position)
 {
     const co_decoding decoding = {.position = position, .kept = model->kept};
-    const co_run run = {.seed = model->seed, .values = model->store->values, .decoding = &decoding};
     const size_t classes = (size_t)model->classes;
-    const co_graph *graph = model->graph;
-    const float *output, *loss;
-    co_plan *plan = NULL;
+    const float *output;
 
     CO_TRY(decode_check(model, out, token, count, position));
     model->read = position; /* what follows is lost, also where a pass fails */
-    CO_TRY(co_model_plan(&plan, model, count, false));
-    for (int i = 0; i < graph->n_input; i++) { /* zeros for the loss, which is not used */
-        const bool tokens = graph->input[i].var == co_graph_find_input(graph, CO_FIELD_INPUT);
-
-        CO_TRY(co_plan_feed(plan, graph->input[i].name, tokens ? token : NULL,
-                            count * sizeof(*token)));
-    }
-    CO_TRY(co_plan_forward(plan, &run));
-    CO_TRY(co_plan_results(&output, &loss, plan));
+    CO_TRY(co_model_outputs(&output, model, token, count, &decoding));
     memcpy(out, output + (count - 1) * classes, classes * sizeof(*out));
     model->read = position + (int64_t)count;
     return CO_OK;

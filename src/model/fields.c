@@ -85,6 +85,16 @@ co_status co_model_check_indices(const co_model *model, const co_graph_input *in
     return CO_OK;
 }
 
+const co_graph_input *co_model_input(const co_model *model)
+{
+    const co_graph *graph = model->graph;
+
+    for (int i = 0; i < graph->n_input; i++)
+        if (strcmp(graph->input[i].name, CO_FIELD_INPUT) == 0)
+            return &graph->input[i];
+    return NULL;
+}
+
 co_status co_model_check_count(const co_model *model, uint64_t count)
 {
     const size_t sample = co_model_sample_size(model);

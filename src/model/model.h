@@ -133,6 +133,13 @@ co_status co_model_compute(co_plan **out, co_model *model, const co_batch *batch
 void co_model_count(co_result *out, co_model *model, const float *score, const float *loss,
                     const co_batch *batch, bool training);
 
+/* What the network is a function of. */
+const co_graph_input *co_model_input(const co_model *model);
+/* Its output for `count` > 0 samples that have no labels, borrowed until the next use of a plan.
+   `decoding`: NULL, or of a model that decodes, whose samples are positions. */
+co_status co_model_outputs(const float **out, co_model *model, const void *input, uint64_t count,
+                           const co_decoding *decoding);
+
 /* Check that samples have the fields that the network takes; CO_E_USAGE names what is missing. */
 co_status co_model_check_data(const co_model *model, const co_dataset *dataset);
 /* The same for one input of the graph; `owner` is the prefix of the message. */

@@ -7,19 +7,9 @@
 #include "model/metrics.h"
 #include "model/model.h"
 
-static const co_graph_input *predict_input(const co_model *model)
-{
-    const co_graph *graph = model->graph;
-
-    for (int i = 0; i < graph->n_input; i++)
-        if (strcmp(graph->input[i].name, CO_FIELD_INPUT) == 0)
-            return &graph->input[i];
-    return NULL;
-}
-
 static bool predict_takes_tokens(const co_model *model)
 {
-    return model->graph->var[predict_input(model)->var].dtype != CO_F32;
+    return model->graph->var[co_model_input(model)->var].dtype != CO_F32;
 }
 
 static co_status predict_check(const float *out, const co_model *model, const void *input,
@@ -32,11 +22,10 @@ static co_status predict_check(const float *out, const co_model *model, const vo
                    input ? "room for their logits" : "input");
 }
 
-/* The logits of all samples, borrowed from a plan. */
-static co_status predict_run(const float **score, co_model *model, const void *input,
-                             uint64_t count)
+co_status co_model_outputs(const float **out, co_model *model, const void *input, uint64_t count,
+                           const co_decoding *decoding)
 {
-    const co_run run = {.seed = model->seed, .values = model->store->values};
+    const co_run run = {.seed = model->seed, .values = model->store->values, .decoding = decoding};
     const bool whole_logits = model->whole_logits;
     const co_graph *graph = model->graph;
     const float *loss;
@@ -49,13 +38,13 @@ static co_status predict_run(const float **score, co_model *model, const void *i
     model->whole_logits = whole_logits;
     CO_TRY(st);
     for (int i = 0; i < graph->n_input; i++) { /* zeros for the loss, which is not used */
-        const bool given = strcmp(graph->input[i].name, CO_FIELD_INPUT) == 0;
+        const bool given = &graph->input[i] == co_model_input(model);
 
         CO_TRY(co_plan_feed(plan, graph->input[i].name, given ? input : NULL,
                             co_model_input_bytes(model, &graph->input[i], count)));
     }
     CO_TRY(co_plan_forward(plan, &run));
-    return co_plan_results(score, &loss, plan);
+    return co_plan_results(out, &loss, plan);
 }
 
 co_status co_model_predict(float *out, co_model *model, const float *input, uint64_t count)
@@ -68,7 +57,7 @@ co_status co_model_predict(float *out, co_model *model, const float *input, uint
     if (predict_takes_tokens(model))
         return co_fail(CO_E_USAGE, "predict: the network takes tokens, not values; "
                                    "co_model_predict_tokens gives it some");
-    CO_TRY(predict_run(&score, model, input, count));
+    CO_TRY(co_model_outputs(&score, model, input, count, NULL));
     memcpy(out, score, co_model_rows(model, count) * (size_t)model->classes * sizeof(float));
     return CO_OK;
 }
@@ -112,7 +101,7 @@ static co_status predict_short(float *out, co_model *model, const int32_t *token
         return CO_E_NOMEM;
     for (uint64_t i = 0; i < count; i++)
         memcpy(padded + i * whole, token + i * length, length * sizeof(*token));
-    st = predict_run(&score, model, padded, count);
+    st = co_model_outputs(&score, model, padded, count, NULL);
     for (uint64_t i = 0; st == CO_OK && i < count; i++)
         memcpy(out + i * length * classes, score + i * whole * classes,
                length * classes * sizeof(*out));
@@ -133,11 +122,11 @@ co_status co_model_predict_tokens(float *out, co_model *model, const int32_t *to
         return co_fail(CO_E_USAGE, "predict: the network takes values, not tokens; "
                                    "co_model_predict gives it some");
     CO_TRY(predict_check_length(model, length, whole));
-    CO_TRY(co_model_check_indices(model, predict_input(model), token, count * (uint64_t)length,
+    CO_TRY(co_model_check_indices(model, co_model_input(model), token, count * (uint64_t)length,
                                   "predict"));
     if (length < whole)
         return predict_short(out, model, token, count, (size_t)length, (size_t)whole);
-    CO_TRY(predict_run(&score, model, token, count));
+    CO_TRY(co_model_outputs(&score, model, token, count, NULL));
     memcpy(out, score, co_model_rows(model, count) * (size_t)model->classes * sizeof(*out));
     return CO_OK;
 }

@@ -16,8 +16,9 @@
  *                  and writes LANES floats at most; its value: pays from so many spots of LANES
  *                  vectors on
  *   LANES_PICKS    lanes are picked by masks: there are lanes_bits(from, bits), those whose byte
- * has some of these bits, and lanes_bytes(from, value), those whose byte is this LANES_ROWS_TILES,
- * LANES_ROWS_POINTS   of sample_lanes_winograd_rows.h, if not 1 tile and 8
+ *                  has some of these bits, and lanes_bytes(from, value), those whose byte is this
+ *
+ *   LANES_ROWS_TILES, LANES_ROWS_POINTS   of sample_lanes_winograd_rows.h, if not 1 tile and 8
  *
  * Independent of calls, tensors and plans.
  */
