@@ -28,6 +28,16 @@ SIMD_INLINE void simd_tile_clear(simd_tile_row *sum, const int rows, const int c
     }
 }
 
+/* The sums there added to these. */
+SIMD_INLINE void simd_tile_add_to(simd_tile_row *sum, const float *from, int64_t column,
+                                  const int rows, const int columns)
+{
+    SIMD_UNROLL(36) for (int p = 0; p < rows; p++) SIMD_UNROLL(36) for (int q = 0; q < columns; q++)
+    {
+        sum[p][q] += simd_load(from + q * column + p * LANES);
+    }
+}
+
 SIMD_INLINE void simd_tile_store(float *to, int64_t column, simd_tile_row *sum, const int rows,
                                  const int columns)
 {

@@ -61,13 +61,13 @@ static bool winograd_pays_half(const co_call *call)
 static bool winograd_supports(const co_call *call, const char **why)
 {
     const co_conv2d_attr *a = call->attr;
-    const int lanes = co_isa_has(CO_ISA_AVX512) ? 16 : 8;
+    const winograd_loops *loops = KERNELS_CHOOSE(winograd_loops, NULL);
 
     *why = "this CPU has no AVX2";
-    if (!co_isa_has(CO_ISA_AVX2) || !cpu_takes(call, why) || !conv2d_suits_winograd(call, why))
+    if (!loops || !cpu_takes(call, why) || !conv2d_suits_winograd(call, why))
         return false;
     *why = "its channels do not fill vectors";
-    if (call->in[0]->shape.dim[1] % lanes || call->out[0]->shape.dim[1] % lanes)
+    if (call->in[0]->shape.dim[1] % loops->lanes || call->out[0]->shape.dim[1] % loops->lanes)
         return false;
     *why = "its padding is larger than its kernel's reach";
     if (a->p[0] >= a->k[0] || a->p[1] >= a->k[1])
@@ -117,18 +117,13 @@ static const winograd_loops *winograd_find_half(const co_shape *out)
 
 static const winograd_loops *winograd_find_loops(const co_call *call)
 {
-#ifdef CO_KERNELS_X86
     const bool wide = ((const co_conv2d_attr *)call->attr)->k[0] == 5;
 
+#ifdef CO_KERNELS_X86
     if (call->in[0]->dtype == CO_BF16)
-        return wide ? &winograd_loops_bf16_5x5 : winograd_find_half(&call->out[0]->shape);
-    if (co_isa_has(CO_ISA_AVX512))
-        return wide ? &winograd_loops_avx512_5x5 : &winograd_loops_avx512;
-    return wide ? &winograd_loops_avx2_5x5 : &winograd_loops_avx2;
-#else
-    (void)call;
-    return NULL;
+        return wide ? &winograd5x5_loops_bf16 : winograd_find_half(&call->out[0]->shape);
 #endif
+    return wide ? KERNELS_CHOOSE(winograd5x5_loops, NULL) : KERNELS_CHOOSE(winograd_loops, NULL);
 }
 
 /* --- planning --- */

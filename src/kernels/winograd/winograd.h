@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/levels.h"
+
 /* The grid of tiles over the images: the first tile is at (top, left), which may be in the padding,
    the next ones `tile` further. Counted from left to right, rows downward, images one after
    another. */
@@ -67,11 +69,11 @@ typedef struct winograd_loops {
                       int64_t out_blocks, bool add);
 } winograd_loops;
 
+KERNELS_DECLARE(winograd_loops, winograd_loops);
+KERNELS_DECLARE(winograd_loops, winograd5x5_loops);
 #ifdef CO_KERNELS_X86
-extern const winograd_loops winograd_loops_avx2, winograd_loops_avx512, winograd_loops_bf16,
-    winograd_loops_bf16_7, winograd_loops_bf16_8;
-extern const winograd_loops winograd_loops_avx2_5x5, winograd_loops_avx512_5x5,
-    winograd_loops_bf16_5x5;
+extern const winograd_loops winograd_loops_bf16, winograd_loops_bf16_7, winograd_loops_bf16_8,
+    winograd5x5_loops_bf16;
 #endif
 
 #endif

@@ -6,13 +6,19 @@
 #include "kernels/winograd/winograd_lines.h"
 
 /* Tiles of a product: with two vectors of outputs each they and a row of weights fit into the
-   registers. Input channels of a tile of `correlate`. */
+   registers. Input channels of a tile of `correlate`: of a block, and blocks. */
 #if LANES == 16
-#define WINOGRAD_ROWS 14
-#define WINOGRAD_STEP 8
+#define WINOGRAD_ROWS   14
+#define WINOGRAD_STEP   8
+#define WINOGRAD_BLOCKS 1
+#elif LANES == 8
+#define WINOGRAD_ROWS   6
+#define WINOGRAD_STEP   4
+#define WINOGRAD_BLOCKS 1
 #else
-#define WINOGRAD_ROWS 6
-#define WINOGRAD_STEP 4
+#define WINOGRAD_ROWS   14
+#define WINOGRAD_STEP   4
+#define WINOGRAD_BLOCKS 3
 #endif
 
 /* m (columns, tiles, LANES), `rows` tiles of it: a block of input channels of all tiles is
@@ -72,25 +78,38 @@ static void winograd_multiply(float *m, const float *v, const float *u, int64_t 
         }
 }
 
-/* du (columns, rows, LANES) over all tiles. */
+/* du (columns, blocks, LANES, LANES) over all tiles: `rows` channels of each block of inputs. */
 SIMD_INLINE void winograd_correlation(float *du, int64_t column, const float *v, const float *dy,
-                                      int64_t tiles, bool add, const int rows, const int columns)
+                                      int64_t tiles, bool add, const int blocks, const int rows,
+                                      const int columns)
 {
     const int64_t line = tiles * LANES;
-    simd_tile_row sum[LANES];
+    simd_tile_row sum[WINOGRAD_BLOCKS * LANES];
 
-    simd_tile_clear(sum, rows, columns);
+    simd_tile_clear(sum, blocks * rows, columns);
     SIMD_UNROLL(4)
     for (int64_t t = 0; t < tiles; t++, v += LANES, dy += LANES)
-        simd_tile_add(sum, v, 1, dy, line, rows, columns);
-    SIMD_UNROLL(36) for (int i = 0; i < rows; i++) SIMD_UNROLL(36) for (int q = 0; q < columns; q++)
+        SIMD_UNROLL(36)
+    for (int b = 0; b < blocks; b++)
+        simd_tile_add(sum + b * rows, v + b * line, 1, dy, line, rows, columns);
+    SIMD_UNROLL(36) for (int b = 0; b < blocks; b++)
     {
-        float *to = du + q * column + i * LANES;
+        simd_tile_row *part = sum + b * rows;
+        float *to = du + (int64_t)b * LANES * LANES;
 
         if (add)
-            sum[i][q] += simd_load(to);
-        simd_store(to, sum[i][q]);
+            simd_tile_add_to(part, to, column, rows, columns);
+        simd_tile_store(to, column, part, rows, columns);
     }
+}
+
+/* One block of inputs, or `blocks`, and two of outputs. */
+SIMD_INLINE void winograd_correlate_pair(float *du, int64_t column, const float *v, const float *dy,
+                                         int64_t tiles, bool add, const int blocks)
+{
+    for (int i = 0; i < LANES; i += WINOGRAD_STEP)
+        winograd_correlation(du + i * LANES, column, v + i, dy, tiles, add, blocks, WINOGRAD_STEP,
+                             2);
 }
 
 static void winograd_correlate(float *du, const float *v, const float *dy, int64_t tiles,
@@ -99,14 +118,19 @@ static void winograd_correlate(float *du, const float *v, const float *dy, int64
     const int64_t line = tiles * LANES, column = in_blocks * LANES * LANES;
 
     for (int64_t o = 0; o < out_blocks; o += 2)
-        for (int64_t b = 0; b < in_blocks; b++) {
+        for (int64_t b = 0; b < in_blocks;) {
             float *to = du + o * column + b * LANES * LANES;
             const float *x = v + b * line, *y = dy + o * line;
 
-            for (int i = 0; o + 1 < out_blocks && i < LANES; i += WINOGRAD_STEP)
-                winograd_correlation(to + i * LANES, column, x + i, y, tiles, add, WINOGRAD_STEP,
-                                     2);
-            if (o + 1 == out_blocks)
-                winograd_correlation(to, column, x, y, tiles, add, LANES, 1);
+            if (o + 1 == out_blocks) {
+                winograd_correlation(to, column, x, y, tiles, add, 1, LANES, 1);
+                b++;
+            } else if (b + WINOGRAD_BLOCKS <= in_blocks) {
+                winograd_correlate_pair(to, column, x, y, tiles, add, WINOGRAD_BLOCKS);
+                b += WINOGRAD_BLOCKS;
+            } else {
+                winograd_correlate_pair(to, column, x, y, tiles, add, 1);
+                b++;
+            }
         }
 }
