@@ -88,10 +88,11 @@ SIMD_INLINE void winograd_correlation(float *du, int64_t column, const float *v,
 
     simd_tile_clear(sum, blocks * rows, columns);
     SIMD_UNROLL(4)
-    for (int64_t t = 0; t < tiles; t++, v += LANES, dy += LANES)
+    for (int64_t t = 0; t < tiles; t++, v += LANES, dy += LANES) {
         SIMD_UNROLL(36)
-    for (int b = 0; b < blocks; b++)
-        simd_tile_add(sum + b * rows, v + b * line, 1, dy, line, rows, columns);
+        for (int b = 0; b < blocks; b++)
+            simd_tile_add(sum + b * rows, v + b * line, 1, dy, line, rows, columns);
+    }
     SIMD_UNROLL(36) for (int b = 0; b < blocks; b++)
     {
         simd_tile_row *part = sum + b * rows;
@@ -103,7 +104,7 @@ SIMD_INLINE void winograd_correlation(float *du, int64_t column, const float *v,
     }
 }
 
-/* One block of inputs, or `blocks`, and two of outputs. */
+/* All channels of `blocks` blocks of inputs, and two of outputs. */
 SIMD_INLINE void winograd_correlate_pair(float *du, int64_t column, const float *v, const float *dy,
                                          int64_t tiles, bool add, const int blocks)
 {
