@@ -16,10 +16,6 @@ if(CCACHE AND NOT CMAKE_C_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
-if(NOT CMAKE_C_COMPILER_ID STREQUAL "GNU")
-  message(STATUS "Cohort: built by ${CMAKE_C_COMPILER_ID}; by GCC, training is 1.5 to 2 times as fast")
-endif()
-
 option(COHORT_ONEDNN "Build the oneDNN backend, if oneDNN is found" ON)
 # ON means "if found"; REQUIRED makes a missing MPI an error.
 set(COHORT_MPI ON CACHE STRING "Build a module for each MPI: ON (if found), REQUIRED or OFF")

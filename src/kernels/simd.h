@@ -19,18 +19,24 @@
 #endif
 #endif
 
-/* An inlined function has constants for its tile, and an unrolled loop keeps its sums in registers.
-   With a sanitizer's check at each access that would take the compiler minutes. */
+/* An inlined function has constants for its tile, and an unrolled loop keeps its sums in registers:
+   SIMD_UNROLL all of a loop of at most n turns, whose number is a constant, SIMD_UNROLL_BY n turns
+   of one that is as long as the data. Clang must be told which: given a number that a loop does not
+   reach, it unrolls too late to keep sums in registers. With a sanitizer's check at each access
+   that would take the compiler minutes. */
 #define SIMD_PRAGMA(text) _Pragma(#text)
 #ifdef SIMD_CHECKED
 #define SIMD_INLINE static __attribute__((unused))
 #define SIMD_UNROLL(n)
+#define SIMD_UNROLL_BY(n)
 #else
 #define SIMD_INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
-#define SIMD_UNROLL(n) SIMD_PRAGMA(unroll n)
+#define SIMD_UNROLL(n)    SIMD_PRAGMA(clang loop unroll(full))
+#define SIMD_UNROLL_BY(n) SIMD_PRAGMA(clang loop unroll_count(n))
 #else
-#define SIMD_UNROLL(n) SIMD_PRAGMA(GCC unroll n)
+#define SIMD_UNROLL(n)    SIMD_PRAGMA(GCC unroll n)
+#define SIMD_UNROLL_BY(n) SIMD_PRAGMA(GCC unroll n)
 #endif
 #endif
 

@@ -8,6 +8,8 @@
  *
  * Tensors are of floats or BF16, as cell.h was included. Independent of calls, tensors and plans.
  */
+#include <string.h>
+
 /* Vectors that stay in a first-level cache while their mean is computed. Sums within it are floats,
    beyond it doubles. */
 #define NORM_CHUNK 128
@@ -16,6 +18,7 @@
 #define NORM_WIDE 1 /* vectors of a block */
 #endif
 #define NORM_BLOCK (LANES * NORM_WIDE)
+#define NORM_MASK  (LANES > 8 ? 2 : 1) /* bytes of a vector in a mask */
 
 /* Each vector of a block. */
 #define NORM_EACH(h) SIMD_UNROLL(2) for (int h = 0; h < NORM_WIDE; h++)
@@ -45,18 +48,15 @@ SIMD_INLINE void norm_store_lanes(cell *to, const norm_lanes *from)
 /* Bits of the vector at element `at`. */
 SIMD_INLINE void norm_put_bits(uint8_t *mask, int64_t at, uint16_t bits)
 {
-    uint8_t *to = mask + norm_mask_bytes(at, LANES);
-
-    to[0] = (uint8_t)bits;
-    if (LANES == 16)
-        to[LANES / 16] = (uint8_t)(bits >> 8);
+    memcpy(mask + norm_mask_bytes(at, LANES), &bits, NORM_MASK);
 }
 
 SIMD_INLINE uint16_t norm_get_bits(const uint8_t *mask, int64_t at)
 {
-    const uint8_t *of = mask + norm_mask_bytes(at, LANES);
+    uint16_t bits = 0;
 
-    return LANES == 16 ? (uint16_t)(of[0] | (unsigned)of[LANES / 16] << 8) : of[0];
+    memcpy(&bits, mask + norm_mask_bytes(at, LANES), NORM_MASK);
+    return bits;
 }
 
 /* Where the vectors of some planes are: rows of them. */

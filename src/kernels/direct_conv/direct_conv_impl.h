@@ -187,7 +187,7 @@ SIMD_INLINE void direct_conv_correlate_row(vec (*acc)[2], const float *x, const 
                                            const direct_conv_walk *walk, const int64_t *at,
                                            const int depth, const int columns, const bool blocks)
 {
-    SIMD_UNROLL(2)
+    SIMD_UNROLL_BY(2)
     for (int64_t p = 0; p < walk->pixels; p++, x += walk->x_pixel, dy += LANES) {
         vec d[2];
 

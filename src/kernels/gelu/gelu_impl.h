@@ -52,7 +52,7 @@ SIMD_INLINE gelu_point gelu_tanh_at(vec x);
         gelu_number *y = to;                                                                       \
         int64_t i = 0;                                                                             \
                                                                                                    \
-        SIMD_UNROLL(GELU_AT_ONCE)                                                                  \
+        SIMD_UNROLL_BY(GELU_AT_ONCE)                                                               \
         for (; i + LANES <= n; i += LANES)                                                         \
             gelu_store(y + i, gelu_##name##_at(gelu_load(x + i)).value);                           \
         for (; i < n; i++) {                                                                       \
@@ -68,7 +68,7 @@ SIMD_INLINE gelu_point gelu_tanh_at(vec x);
         gelu_number *dx = to;                                                                      \
         int64_t i = 0;                                                                             \
                                                                                                    \
-        SIMD_UNROLL(GELU_AT_ONCE)                                                                  \
+        SIMD_UNROLL_BY(GELU_AT_ONCE)                                                               \
         for (; i + LANES <= n; i += LANES)                                                         \
             gelu_store(dx + i, gelu_load(dy + i) * gelu_##name##_at(gelu_load(x + i)).slope);      \
         for (; i < n; i++) {                                                                       \

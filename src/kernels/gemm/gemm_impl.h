@@ -205,7 +205,7 @@ SIMD_INLINE void gemm_add_tile(const gemm_rows *to, int64_t columns, const float
         __builtin_prefetch(to->at + p * to->step, 1);
         __builtin_prefetch(to->at + p * to->step + LANES, 1);
     }
-    SIMD_UNROLL(4)
+    SIMD_UNROLL_BY(4)
     for (int64_t i = 0; i < l; i++, number += rows, panel += 2 * LANES) {
         const vec a = simd_load(panel), b = simd_load(panel + LANES);
 

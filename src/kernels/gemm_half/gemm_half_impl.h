@@ -135,7 +135,7 @@ SIMD_INLINE void gemm_half_pack_float_columns(uint16_t *to, const gemm_half_from
     const float *row = (const float *)from->at + k * from->step + i;
     const int64_t n = from->elements - k, lines = from->lines - i;
 
-    SIMD_UNROLL(4)
+    SIMD_UNROLL_BY(4)
     for (int64_t p = 0; p < LANES; p++, row += 2 * from->step) {
         const vec a = gemm_half_floats(row, 2 * p < n ? lines : 0, whole);
         const vec b = gemm_half_floats(row + from->step, 2 * p + 1 < n ? lines : 0, whole);
@@ -152,7 +152,7 @@ SIMD_INLINE void gemm_half_pack_half_columns(uint16_t *to, const gemm_half_from 
     const uint16_t *row = (const uint16_t *)from->at + k * from->step + i;
     const int64_t n = from->elements - k, lines = from->lines - i;
 
-    SIMD_UNROLL(4)
+    SIMD_UNROLL_BY(4)
     for (int64_t p = 0; p < LANES; p++, row += 2 * from->step) {
         const half16 a = gemm_half_some(row, 2 * p < n ? lines : 0, whole);
         const half16 b = gemm_half_some(row + from->step, 2 * p + 1 < n ? lines : 0, whole);

@@ -128,8 +128,8 @@ SIMD_INLINE void phase_conv_output_tile(cell *y, const float *m, const phase_con
             simd_load(m + (u * n + i) * row->m_apart);
         simd_winograd_a(half + i, n, in, 1, r);
     }
-    PHASE_CONV_UNROLL for (int64_t u = 0; u < rows; u++)
-    {
+    SIMD_UNROLL_BY(8)
+    for (int64_t u = 0; u < rows; u++) {
         vec out[PHASE_CONV_TILE];
 
         simd_winograd_a(out, 1, half + u * n, 1, r);
@@ -263,7 +263,7 @@ SIMD_INLINE void phase_conv_correlation(float *du, const float *v, const float *
     simd_tile_row sum[PHASE_CONV_STEP];
 
     simd_tile_load(sum, du, column, rows, columns);
-    SIMD_UNROLL(2)
+    SIMD_UNROLL_BY(2)
     for (int64_t t = 0; t < row->tiles; t++, v += LANES, m += LANES)
         simd_tile_add(sum, v, 1, m, line, rows, columns);
     simd_tile_store(du, column, sum, rows, columns);

@@ -87,7 +87,7 @@ SIMD_INLINE void winograd_correlation(float *du, int64_t column, const float *v,
     simd_tile_row sum[WINOGRAD_BLOCKS * LANES];
 
     simd_tile_clear(sum, blocks * rows, columns);
-    SIMD_UNROLL(4)
+    SIMD_UNROLL_BY(4)
     for (int64_t t = 0; t < tiles; t++, v += LANES, dy += LANES) {
         SIMD_UNROLL(36)
         for (int b = 0; b < blocks; b++)
