@@ -275,14 +275,14 @@ SIMD_INLINE void lanes_add_spot(vec (*part)[LANES_SPARSE_VECS], const float *x, 
                                 const int32_t *at, const lanes_sparse *s, const int rows,
                                 const int vecs)
 {
-    const float *in = x + *at;
+    const float *row = x + *at;
     const vec d = simd_splat(*value);
 
     SIMD_UNROLL(8)
-    for (int r = 0; r < rows; r++) {
+    for (int r = 0; r < rows; r++, row += s->step) {
         SIMD_UNROLL(8)
         for (int v = 0; v < vecs; v++)
-            part[r][v] += simd_load_any(in + r * s->step + v * LANES) * d;
+            part[r][v] += simd_load_any(row + v * LANES) * d;
     }
 }
 

@@ -61,10 +61,10 @@ SIMD_INLINE void lanes_square_add(float *dx, const float *weight, const lanes_so
         const vec d = simd_splat(spot[p].value);
 
         SIMD_UNROLL(8)
-        for (int r = 0; r < rows; r++)
+        for (int r = 0; r < rows; r++, from += step)
             SIMD_UNROLL(8)
         for (int v = 0; v < vecs; v++)
-            part[r][v] += simd_load(from + r * step + v * LANES) * d;
+            part[r][v] += simd_load(from + v * LANES) * d;
     }
     SIMD_UNROLL(8) for (int r = 0; r < rows; r++) SIMD_UNROLL(8) for (int v = 0; v < vecs; v++)
     {
