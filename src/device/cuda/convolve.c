@@ -184,6 +184,8 @@ static cudnnStatus_t conv_choose(cuda_conv *c, conv_desc graph, cudnnBackendHeur
         result =
             call->cudnnBackendGetAttribute(proposals, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                            CUDNN_TYPE_BACKEND_DESCRIPTOR, CONV_ENGINES, &n, config);
+    /* n is how many there are, which may be more than were asked for. */
+    n = n < CONV_ENGINES ? n : CONV_ENGINES;
     for (int64_t i = 0; i < n && !c->plan && result == CUDNN_STATUS_SUCCESS; i++)
         (void)conv_try(c, config[i]);
     for (int i = 0; i < CONV_ENGINES; i++)
