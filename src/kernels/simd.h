@@ -21,9 +21,9 @@
 
 /* An inlined function has constants for its tile, and an unrolled loop keeps its sums in registers:
    SIMD_UNROLL all of a loop of at most n turns, whose number is a constant, SIMD_UNROLL_BY n turns
-   of one that is as long as the data. Clang must be told which: given a number that a loop does not
-   reach, it unrolls too late to keep sums in registers. With a sanitizer's check at each access
-   that would take the compiler minutes. */
+   at a time of a longer one. Clang must be told which: given a number that a loop does not reach,
+   it unrolls too late to keep sums in registers. With a sanitizer's check at each access that would
+   take the compiler minutes. */
 #define SIMD_PRAGMA(text) _Pragma(#text)
 #ifdef SIMD_CHECKED
 #define SIMD_INLINE static __attribute__((unused))

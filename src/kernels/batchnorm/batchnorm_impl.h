@@ -18,7 +18,6 @@
 #define NORM_WIDE 1 /* vectors of a block */
 #endif
 #define NORM_BLOCK (LANES * NORM_WIDE)
-#define NORM_MASK  (LANES > 8 ? 2 : 1) /* bytes of a vector in a mask */
 
 /* Each vector of a block. */
 #define NORM_EACH(h) SIMD_UNROLL(2) for (int h = 0; h < NORM_WIDE; h++)
@@ -48,14 +47,14 @@ SIMD_INLINE void norm_store_lanes(cell *to, const norm_lanes *from)
 /* Bits of the vector at element `at`. */
 SIMD_INLINE void norm_put_bits(uint8_t *mask, int64_t at, uint16_t bits)
 {
-    memcpy(mask + norm_mask_bytes(at, LANES), &bits, NORM_MASK);
+    memcpy(mask + norm_mask_bytes(at, LANES), &bits, (size_t)norm_mask_bytes(LANES, LANES));
 }
 
 SIMD_INLINE uint16_t norm_get_bits(const uint8_t *mask, int64_t at)
 {
     uint16_t bits = 0;
 
-    memcpy(&bits, mask + norm_mask_bytes(at, LANES), NORM_MASK);
+    memcpy(&bits, mask + norm_mask_bytes(at, LANES), (size_t)norm_mask_bytes(LANES, LANES));
     return bits;
 }
 

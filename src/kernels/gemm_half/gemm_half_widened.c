@@ -130,7 +130,7 @@ SIMD_INLINE void widened_sum_up(float *to, const float *from, const float *bias,
                     : bias ? simd_load_any(bias + h * LANES)
                            : (vec){0};
     for (int64_t s = 0; s < steps; s++, a += GEMM_HALF_CELLS, b += GEMM_HALF_CELLS)
-        SIMD_UNROLL(4)
+        SIMD_UNROLL_BY(4)
     for (int k = 0; k < GEMM_HALF_STEP; k++) {
         const vec first = simd_load(b + k * LANES);
         const vec second = simd_load(b + (GEMM_HALF_STEP + k) * LANES);

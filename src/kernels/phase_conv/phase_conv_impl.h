@@ -128,8 +128,8 @@ SIMD_INLINE void phase_conv_output_tile(cell *y, const float *m, const phase_con
             simd_load(m + (u * n + i) * row->m_apart);
         simd_winograd_a(half + i, n, in, 1, r);
     }
-    SIMD_UNROLL_BY(8)
-    for (int64_t u = 0; u < rows; u++) {
+    PHASE_CONV_UNROLL for (int u = 0; u < PHASE_CONV_TILE; u++) if (u < rows)
+    {
         vec out[PHASE_CONV_TILE];
 
         simd_winograd_a(out, 1, half + u * n, 1, r);

@@ -35,7 +35,7 @@ SIMD_INLINE void winograd_product(float *m, const float *v, int64_t line, const 
         simd_tile_clear(sum, rows, columns);
     for (int64_t b = 0; b < in_blocks; b++, v += line, u += LANES * LANES) {
         SIMD_UNROLL(36) for (int p = 0; p < rows; p++) __builtin_prefetch(v + line + p * LANES);
-        SIMD_UNROLL(4)
+        SIMD_UNROLL_BY(4)
         for (int i = 0; i < LANES; i++)
             simd_tile_add(sum, v + i, LANES, u + i * LANES, column, rows, columns);
     }
