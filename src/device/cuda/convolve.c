@@ -103,6 +103,18 @@ void cuda_conv_close(cuda_device *device)
 
 /* ---- choosing ---- */
 
+/* The first `room` elements of an attribute; the library's number may be that of all there are. */
+static cudnnStatus_t conv_read(const conv_calls *call, conv_desc from,
+                               cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                               int64_t room, int64_t *n, void *out)
+{
+    const cudnnStatus_t result = call->cudnnBackendGetAttribute(from, name, type, room, n, out);
+
+    if (*n > room)
+        *n = room;
+    return result;
+}
+
 /* Whether what the library notes about the engine rules it out. */
 static bool conv_is_ruled_out(const cuda_conv *c, const cudnnBackendNumericalNote_t *note,
                               int64_t n)
@@ -131,9 +143,8 @@ static cudnnStatus_t conv_check_engine(const cuda_conv *c, conv_desc config)
         result = call->cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE,
                                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine);
     if (result == CUDNN_STATUS_SUCCESS)
-        result = call->cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                                CUDNN_TYPE_NUMERICAL_NOTE,
-                                                CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n, note);
+        result = conv_read(call, engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                           CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n, note);
     if (engine)
         (void)call->cudnnBackendDestroyDescriptor(engine);
     if (result == CUDNN_STATUS_SUCCESS && conv_is_ruled_out(c, note, n))
@@ -181,11 +192,8 @@ static cudnnStatus_t conv_choose(cuda_conv *c, conv_desc graph, cudnnBackendHeur
     for (int i = 0; i < CONV_ENGINES && result == CUDNN_STATUS_SUCCESS; i++)
         result = call->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &config[i]);
     if (result == CUDNN_STATUS_SUCCESS)
-        result =
-            call->cudnnBackendGetAttribute(proposals, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, CONV_ENGINES, &n, config);
-    /* n is how many there are, which may be more than were asked for. */
-    n = n < CONV_ENGINES ? n : CONV_ENGINES;
+        result = conv_read(call, proposals, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                           CUDNN_TYPE_BACKEND_DESCRIPTOR, CONV_ENGINES, &n, config);
     for (int64_t i = 0; i < n && !c->plan && result == CUDNN_STATUS_SUCCESS; i++)
         (void)conv_try(c, config[i]);
     for (int i = 0; i < CONV_ENGINES; i++)
