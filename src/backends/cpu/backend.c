@@ -55,6 +55,7 @@ static const co_kernel *const backend_kernels[] = {
     &co_cpu_adaptive_avgpool,
     &co_cpu_attention_half,
     &co_cpu_relu,
+    &co_cpu_log_softmax,
     &co_cpu_flatten,
     NULL,
 };

@@ -47,10 +47,10 @@ SIMD_INLINE void softmax_store(float *to, vec value, int64_t n)
             sum += part[l];                                                                        \
     }
 
-static softmax_norm softmax_find_norm(const float *x, int64_t n)
+static float softmax_find_max(const float *x, int64_t n)
 {
     vec most = simd_splat(x[0]);
-    float max = x[0], sum = 0;
+    float max = x[0];
 
     for (int64_t i = 0; i < n; i += LANES) {
         const vec v = softmax_load(x + i, n - i, x[0]);
@@ -59,28 +59,56 @@ static softmax_norm softmax_find_norm(const float *x, int64_t n)
     }
     for (int l = 0; l < LANES; l++)
         max = most[l] > max ? most[l] : max;
+    return max;
+}
+
+static softmax_norm softmax_find_norm(const float *x, int64_t n)
+{
+    const float max = softmax_find_max(x, n);
+    float sum = 0;
+
     SOFTMAX_SUM(sum, i, n, simd_exp(softmax_load(x + i, n - i, -INFINITY) - max))
     return (softmax_norm){max, sum};
 }
 
-static void softmax_log(float *y, const float *x, int64_t n)
+/* exp(x - max), without the largest, whose terms are 1. A NaN is none of them and stays one. */
+SIMD_INLINE vec softmax_other(vec x, float max)
 {
-    const softmax_norm norm = softmax_find_norm(x, n);
-    const float sum = (float)((double)norm.max + log((double)norm.sum));
-
-    for (int64_t i = 0; i < n; i += LANES)
-        softmax_store(y + i, softmax_load(x + i, n - i, 0) - sum, n - i);
+    return simd_select((ivec)(x == max), (vec){0}, simd_exp(x - max));
 }
 
+SIMD_INLINE vec softmax_largest(vec x, float max)
+{
+    return simd_select((ivec)(x == max), simd_splat(1), (vec){0});
+}
+
+/* Where one logit is far above the others the sum is 1 and little more, and its logarithm about
+   that little: the others are summed by themselves, so that none of it is rounded away. */
+static void softmax_log(float *y, const float *x, int64_t n)
+{
+    const float max = softmax_find_max(x, n);
+    float largest = 0, others = 0, norm;
+
+    SOFTMAX_SUM(largest, i, n, softmax_largest(softmax_load(x + i, n - i, -INFINITY), max))
+    SOFTMAX_SUM(others, i, n, softmax_other(softmax_load(x + i, n - i, -INFINITY), max))
+    norm = (float)(log((double)largest) + log1p((double)others / (double)largest));
+    for (int64_t i = 0; i < n; i += LANES)
+        softmax_store(y + i, softmax_load(x + i, n - i, 0) - max - norm, n - i);
+}
+
+/* Where p = exp(y) is near 1 and dy about the sum, as for a label that is found, dy - p sum loses
+   most digits: (dy - sum) - (p - 1) sum does not. */
 static void softmax_log_gradient(float *dx, const float *y, const float *dy, int64_t n)
 {
     float sum = 0;
 
     SOFTMAX_SUM(sum, i, n, softmax_load(dy + i, n - i, 0))
     for (int64_t i = 0; i < n; i += LANES) {
-        const vec p = simd_exp(softmax_load(y + i, n - i, 0));
+        const vec log_p = softmax_load(y + i, n - i, 0), d = softmax_load(dy + i, n - i, 0);
+        const vec beyond = simd_exp_slope(log_p) * log_p;
+        const vec near = (d - sum) - beyond * sum, far = d - simd_exp(log_p) * sum;
 
-        softmax_store(dx + i, softmax_load(dy + i, n - i, 0) - p * sum, n - i);
+        softmax_store(dx + i, simd_select((ivec)(log_p > -SIMD_EXP_NEAR), near, far), n - i);
     }
 }
 
