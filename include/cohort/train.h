@@ -81,10 +81,11 @@ CO_API co_status co_model_set_parameter(co_model *model, const char *name, co_dt
                                         const co_shape *shape, const void *values);
 /** Freeze, or train again, the parameters whose name, or a layer above, matches a pattern of
  *  fnmatch(3): "layer1", "layer[12].*.bn?", "*.bias". A frozen parameter has no update, weight
- * decay included, and no part in the norm of the gradient; the others move as with PyTorch's
- *  requires_grad = False. Batch norm still updates its running statistics. CO_E_USAGE: the pattern
- *  matches nothing. Between steps, on all ranks alike; with a strategy under which ranks hold the
- *  same weights, else the next step fails. */
+ *  decay included, and no part in the norm of the gradient; the others move as with PyTorch's
+ *  requires_grad = False. The optimizer counts each parameter's own updates. Batch norm still
+ *  updates its running statistics. CO_E_USAGE: the pattern matches nothing. Between steps, on all
+ *  ranks alike; with a strategy under which ranks hold the same weights, else the next step
+ *  fails. */
 CO_API co_status co_model_freeze(co_model *model, const char *pattern, bool frozen);
 
 /** Statistics of batch norm over the batches of all ranks of `comm`, which is borrowed; NULL: of

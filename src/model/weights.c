@@ -98,8 +98,13 @@ co_status co_model_segments(co_segment **out, size_t *n, const co_model *model)
                 kind = CO_PARAM_NORM;
             else if (param->spec.shape.ndim == 1)
                 kind = CO_PARAM_BIAS;
-            segment[(*n)++] = (co_segment){param->offset, param->count, kind, param->frozen,
-                                           graph->decay_matrices && kind != CO_PARAM_WEIGHT};
+            segment[(*n)++] =
+                (co_segment){.begin = param->offset,
+                             .n = param->count,
+                             .kind = kind,
+                             .frozen = param->frozen,
+                             .spared = graph->decay_matrices && kind != CO_PARAM_WEIGHT,
+                             .param = node->param[k]};
         }
     }
     *out = segment;

@@ -71,7 +71,7 @@ static void lamb_update(const void *self, const co_update *u)
     const co_lamb *l = self;
     const bool plain = l->exclude && u->kind != CO_PARAM_WEIGHT;
     const co_lamb_rates rates = co_lamb_rates_of(l->moments.betas.v[0], l->moments.betas.v[1],
-                                                 l->moments.eps, u->values, u->decay);
+                                                 l->moments.eps, u->values, u->missed, u->decay);
     double p = 0, r = 0;
 
     lamb_take(u->grad, u->state[0], u->state[1], u->n, &rates);

@@ -71,8 +71,8 @@ MOMENTS_AVX512 static void moments_move_avx512(float *p, const float *g, float *
 
 void co_moments_update(const co_moments *m, const co_update *u, bool beside)
 {
-    const co_moments_rates rates =
-        co_moments_rates_of(m->betas.v[0], m->betas.v[1], m->eps, u->values, u->decay, beside);
+    const co_moments_rates rates = co_moments_rates_of(m->betas.v[0], m->betas.v[1], m->eps,
+                                                       u->values, u->missed, u->decay, beside);
 
     (co_isa_has(CO_ISA_AVX512) ? moments_move_avx512
      : co_isa_has(CO_ISA_AVX2)

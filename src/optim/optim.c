@@ -19,6 +19,7 @@
 typedef struct optim_run {
     size_t begin, end;
     double decay;
+    uint64_t missed;
     co_param_kind kind;
 } optim_run;
 
@@ -171,7 +172,7 @@ co_status co_optim_create(co_optim **out, const co_value *value, co_config *conf
     const co_optimizer_ops *ops;
     const void *chosen;
     const co_value *map;
-    const co_segment all = {0, store->n, CO_PARAM_WEIGHT, false, false};
+    const co_segment all = {.n = store->n};
     co_optim *optim;
     co_status st;
 
@@ -273,12 +274,13 @@ co_status co_optim_set_segments(co_optim *optim, const co_segment *segment, size
             last = NULL;
             continue;
         }
-        if (last && !optim->ops->per_tensor && last->decay == decay) {
+        if (last && !optim->ops->per_tensor && last->decay == decay &&
+            last->missed == segment[i].missed) {
             last->end = end;
             continue;
         }
         last = &run[n_run++];
-        *last = (optim_run){segment[i].begin, end, decay, segment[i].kind};
+        *last = (optim_run){segment[i].begin, end, decay, segment[i].missed, segment[i].kind};
     }
     co_free(optim->run);
     optim->run = run;
@@ -318,7 +320,8 @@ static void optim_update(const co_optim *optim, const co_store *store, const opt
                               .decay = run->decay,
                               .kind = run->kind,
                               .values = store->values,
-                              .queue = store->queue};
+                              .queue = store->queue,
+                              .missed = run->missed};
 
     for (int i = 0; i < optim->n_state; i++)
         state[i] = co_optim_state(optim, store, i) + run->begin;

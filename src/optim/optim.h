@@ -37,8 +37,10 @@ float *co_optim_state(const co_optim *optim, const co_store *store, int i);
 typedef struct co_segment {
     size_t begin, n; /* elements */
     co_param_kind kind;
-    bool frozen; /* no update touches it */
-    bool spared; /* unless the config says by how much those of its kind decay */
+    bool frozen;     /* no update touches it */
+    bool spared;     /* unless the config says by how much those of its kind decay */
+    int param;       /* of the model's graph */
+    uint64_t missed; /* updates while it was frozen */
 } co_segment;
 
 /* The tensors of the store, by rising `begin`; copied. Until then all of it is one weight. */

@@ -71,7 +71,7 @@ static void sgd_move_with_velocity(float *restrict p, const float *restrict g, f
 static void sgd_update(const void *self, const co_update *u)
 {
     const co_sgd *s = self;
-    const co_sgd_rates rates = co_sgd_rates_of(s, u->values, u->decay);
+    const co_sgd_rates rates = co_sgd_rates_of(s, u->values, u->missed, u->decay);
 
     if (s->momentum > 0)
         sgd_move_with_velocity(u->param, u->grad, u->state[0], u->n, rates);

@@ -18,6 +18,7 @@
 #include "core/plural.h"
 #include "device/device.h"
 #include "model/metrics.h"
+#include "model/model.h"
 #include "state/parts.h"
 
 #define STATE_ALIGN ((size_t)64)
@@ -42,13 +43,14 @@ static co_status state_add(co_state_shape *shape, const char *name, size_t n, bo
 }
 
 co_status co_state_shape_of(co_state_shape *out, const co_distributed_values *update,
-                            const co_store *store, bool ema, int capacity)
+                            const co_model *model, bool ema, int capacity)
 {
+    const co_store *store = model->store;
     co_distributed_array list[CO_STATE_MAX_ARRAYS];
     bool own_weights = false;
     int n = 0;
 
-    *out = (co_state_shape){.capacity = capacity, .ema = ema};
+    *out = (co_state_shape){.capacity = capacity, .ema = ema, .n_param = model->graph->n_param};
     CO_TRY(co_distributed_list(list, &n, &own_weights, CO_STATE_MAX_ARRAYS, update));
     CO_TRY(state_add(out, "param", store->n, false, own_weights));
     CO_TRY(state_add(out, "buffer", store->n_buffer, true, true));
@@ -76,8 +78,8 @@ static int state_place(size_t *offset, size_t *end, size_t count, size_t size)
     return 0;
 }
 
-/* Compute the offsets of the ranks' points and of every array, and the size of the block. */
-static co_status state_lay_out(size_t *end, size_t *rank, size_t *offset,
+/* Compute the offsets of what follows the struct, and the size of the block. */
+static co_status state_lay_out(size_t *end, size_t *rank, size_t *missed, size_t *offset,
                                const co_state_shape *shape)
 {
     const size_t capacity = (size_t)shape->capacity;
@@ -87,6 +89,7 @@ static co_status state_lay_out(size_t *end, size_t *rank, size_t *offset,
     *end = 0;
     bad = state_place(&head, end, 1, sizeof(co_state));
     bad |= state_place(rank, end, capacity, sizeof(co_rank_point));
+    bad |= state_place(missed, end, (size_t)shape->n_param, sizeof(uint64_t));
     for (int i = 0; i < shape->n_array && bad == 0; i++) {
         size_t count = shape->array[i].n;
 
@@ -113,17 +116,18 @@ static void *state_take_memory(size_t bytes, bool shared)
 
 co_status co_state_create(co_state **out, const co_state_shape *shape, bool shared)
 {
-    size_t end, rank, offset[CO_STATE_MAX_ARRAYS];
+    size_t end, rank, missed, offset[CO_STATE_MAX_ARRAYS];
     co_state *state;
     char *block;
 
-    CO_TRY(state_lay_out(&end, &rank, offset, shape));
+    CO_TRY(state_lay_out(&end, &rank, &missed, offset, shape));
     block = state_take_memory(end, shared);
     if (!block)
         return CO_E_NOMEM;
     state = (co_state *)(void *)block;
     *state = (co_state){.shape = *shape, .shared = shared, .bytes = end};
     state->rank = (co_rank_point *)(void *)(block + rank);
+    state->missed = (uint64_t *)(void *)(block + missed);
     for (int i = 0; i < shape->n_array; i++)
         state->shape.array[i].data = (float *)(void *)(block + offset[i]);
     *out = state;
@@ -229,8 +233,10 @@ static co_status state_copy(co_state *state, const co_state_source *source, int 
         }
         CO_TRY(co_queue_copy(queue, to + begin, live + begin, (end - begin) * sizeof(float)));
     }
-    if (rank == 0)
+    if (rank == 0) {
         state->ranks = co_comm_size(source->comm);
+        co_distributed_missed(state->missed, source->distributed);
+    }
     state->rank[rank] = state_where(rank == 0 ? &state->point : NULL, source);
     return co_queue_wait(queue, CO_DEVICE_WAIT_MS);
 }
@@ -481,5 +487,5 @@ co_status co_state_restore(co_rank_point *own, const co_state_source *to, const 
     if (near)
         CO_TRY(co_comm_barrier(near));
     CO_TRY(co_distributed_forget_others(to->distributed));
-    return co_distributed_resume(to->distributed, state->point.step, own->updates);
+    return co_distributed_resume(to->distributed, state->point.step, own->updates, state->missed);
 }

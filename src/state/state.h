@@ -91,6 +91,7 @@ typedef struct co_state_array {
 typedef struct co_state_shape {
     int capacity; /* maximum number of ranks that write the state */
     bool ema;     /* it has those of a moving average, from CO_STATE_MORE on */
+    int n_param;  /* parameters and running statistics of the model's graph */
     int n_array;
     co_state_array array[CO_STATE_MAX_ARRAYS]; /* data NULL */
 } co_state_shape;
@@ -101,13 +102,14 @@ typedef struct co_state {
     bool shared;
     co_run_point point;
     co_rank_point *rank; /* (capacity) */
+    uint64_t *missed;    /* (n_param): updates that went by while it was frozen */
     size_t bytes;        /* of the whole block, including this struct */
 } co_state;
 
-/* The shape for `update` over such a store, with or without a moving average. Also works in a
+/* The shape for `update` over such a model, with or without a moving average. Also works in a
    process without ranks. */
 co_status co_state_shape_of(co_state_shape *out, const co_distributed_values *update,
-                            const co_store *store, bool ema, int capacity);
+                            const co_model *model, bool ema, int capacity);
 /* An empty state. `shared`: in a mapping that forked children see at the same address; else on the
    heap. Untouched memory costs nothing. */
 co_status co_state_create(co_state **out, const co_state_shape *shape, bool shared);

@@ -145,7 +145,7 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
         d->strategy->owner = options->model;
         d->strategy->whole_tensors = co_optim_ops(d->optim)->per_tensor;
         d->strategy->whole_norm = options->clip_norm > 0;
-        st = distributed_set_segments(d);
+        st = distributed_set_segments(d, 0);
     }
     if (st == CO_OK)
         st = co_strategy_start(d->strategy);
@@ -204,11 +204,13 @@ uint64_t co_distributed_updates(const co_distributed *d)
     return d->updates;
 }
 
-co_status co_distributed_resume(co_distributed *d, uint64_t step, uint64_t updates)
+co_status co_distributed_resume(co_distributed *d, uint64_t step, uint64_t updates,
+                                const uint64_t *missed)
 {
     d->step = (co_strategy_step){.step = step};
     d->updates = updates;
     d->current = false;
+    CO_TRY(distributed_resume_missed(d, missed));
     return co_strategy_resume(d->strategy, step);
 }
 
@@ -260,7 +262,7 @@ void co_distributed_destroy(co_distributed *d)
     co_schedule_destroy(d->schedule);
     co_optim_destroy(d->optim);
     co_device_free(d->options.model->store->device, d->norm_room, CO_MEMORY_DEVICE);
-    co_free(d->frozen);
+    co_free(d->segment);
     co_device_free(d->options.model->store->device, d->block_squares, CO_MEMORY_DEVICE);
     if (d->owns_config)
         co_config_destroy(d->config);

@@ -65,9 +65,13 @@ co_status co_distributed_quiesce(co_distributed *distributed);
 bool co_distributed_is_settled(const co_distributed *distributed);
 /* Number of updates made by this rank's optimizer. */
 uint64_t co_distributed_updates(const co_distributed *distributed);
-/* Continue after `step` steps, of which `updates` were updates; all arrays and counters must have
-   been restored. Collective. */
-co_status co_distributed_resume(co_distributed *distributed, uint64_t step, uint64_t updates);
+/* Of each parameter of the model's graph, how many of them went by while it was frozen. Those of
+   running statistics are left as they are. */
+void co_distributed_missed(uint64_t *missed, const co_distributed *distributed);
+/* Continue after `step` steps, of which `updates` were updates, `missed` by each parameter; all
+   arrays and counters must have been restored. Collective. */
+co_status co_distributed_resume(co_distributed *distributed, uint64_t step, uint64_t updates,
+                                const uint64_t *missed);
 
 /* The loss scale; checkpoints store its state. */
 co_scaler *co_distributed_scaler(co_distributed *distributed);

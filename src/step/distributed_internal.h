@@ -27,9 +27,10 @@ struct co_distributed {
     int shards_done;       /* of this rank in this step: calls of co_distributed_next_shard */
     double lr;             /* of the last step, as far as the host knows */
     co_scaler scaler;
-    co_segment *frozen; /* owned; (n_frozen) */
-    size_t n_frozen;
-    uint64_t freezes;   /* the model's count when `frozen` was set */
+    co_segment *segment; /* owned; (n_segment): the model's tensors */
+    size_t n_segment, n_frozen;
+    uint64_t freezes;   /* the model's count when they were set */
+    uint64_t counted;   /* updates by then: what is frozen has missed those since, too */
     uint64_t sync_ns;   /* spent in the strategy */
     uint64_t update_ns; /* in clipping and the optimizer */
     bool wants_norm;    /* of the gradient, in this step */
@@ -47,11 +48,13 @@ struct co_distributed {
 co_status distributed_begin_step(co_distributed *distributed);
 
 /* --- freeze.c --- */
-/* Set the optimizer's segments and the frozen ones from the model. CO_E_USAGE if nothing is left to
-   train, or the strategy averages weights. */
-co_status distributed_set_segments(co_distributed *distributed);
+/* Set the segments, and the optimizer's, from the model, after so many updates. CO_E_USAGE if
+   nothing is left to train, or the strategy averages weights. */
+co_status distributed_set_segments(co_distributed *distributed, uint64_t updates);
 /* The same if the model's freezes have changed. */
 co_status distributed_follow_freezes(co_distributed *distributed);
+/* What each parameter of the graph had missed when a run was left that goes on now. */
+co_status distributed_resume_missed(co_distributed *distributed, const uint64_t *missed);
 /* Zero the frozen ranges of the gradients [begin, end). */
 void distributed_drop_frozen(const co_distributed *distributed, size_t begin, size_t end);
 

@@ -10,7 +10,7 @@ co_status co_job_state_shape(co_state_shape *out, const co_job *job, int ranks)
 {
     const co_distributed_values update = co_spec_update(&job->spec);
 
-    return co_state_shape_of(out, &update, job->model->store, job->spec.ema != NULL, ranks);
+    return co_state_shape_of(out, &update, job->model, job->spec.ema != NULL, ranks);
 }
 
 co_status co_job_describe(co_checkpoint_run *out, const co_job *job)

@@ -17,7 +17,8 @@ static void run_update(const mock_call *c)
                               .state = state,
                               .n = c->n,
                               .decay = c->a,
-                              .kind = c->kind};
+                              .kind = c->kind,
+                              .missed = c->missed};
 
     for (int i = 0; i < MOCK_STATES; i++)
         state[i] = c->p[3 + i];
@@ -33,6 +34,7 @@ static void mock_update(const co_optimizer_ops *ops, const void *self, const co_
                       .n = u->n,
                       .a = u->decay,
                       .kind = u->kind,
+                      .missed = u->missed,
                       .optimizer = ops,
                       .self = self};
 

@@ -18,7 +18,7 @@ typedef struct mock_call {
     int terms;
     bool more;
     co_dtype dtype;
-    uint64_t first;
+    uint64_t first, missed;
     co_rng rng;
     co_vector_matrix shape;
     co_step_stage stage;

@@ -52,6 +52,18 @@ static double rate(const co_optim *optim, size_t t)
     return co_optim_base_lr(optim) / (double)(1 + t);
 }
 
+/* After update t of golden case c. */
+static void check_golden(const float *param, size_t c, size_t t)
+{
+    for (size_t k = 0; k < GOLDEN_N; k++) {
+        const float expected = golden_updates[c].param[t][k];
+
+        if (fabsf(param[k] - expected) > 2e-7f + 1e-6f * fabsf(expected))
+            fail_msg("%s: update %zu, element %zu: %.9g, PyTorch has %.9g",
+                     golden_updates[c].optimizer, t + 1, k, (double)param[k], (double)expected);
+    }
+}
+
 static void update_of_every_optimizer_equals_pytorch(void **state)
 {
     (void)state;
@@ -64,15 +76,43 @@ static void update_of_every_optimizer_equals_pytorch(void **state)
         for (size_t t = 0; t < GOLDEN_STEPS; t++) {
             set_gradients(store, t);
             update(optim, store, 0, store->n, rate(optim, t), t + 1);
-            for (size_t k = 0; k < store->n; k++) {
-                const float expected = golden_updates[c].param[t][k], found = store->param[k];
-
-                if (fabsf(found - expected) > 2e-7f + 1e-6f * fabsf(expected))
-                    fail_msg("%s: update %zu, element %zu: %.9g, PyTorch has %.9g",
-                             golden_updates[c].optimizer, t + 1, k, (double)found,
-                             (double)expected);
-            }
+            check_golden(store->param, c, t);
         }
+        co_optim_destroy(optim);
+        co_config_destroy(config);
+        co_store_destroy(store);
+    }
+}
+
+/* One of two tensors is frozen for some of the run's updates; its own are PyTorch's, who counts
+   those of each tensor. */
+static void update_of_tensor_frozen_for_a_while_equals_pytorch(void **state)
+{
+    static const bool frozen[] = {true, true, false, false, true, false, true, true, false, false};
+    enum { APART = 16 };
+
+    (void)state;
+    for (size_t c = 0; c < sizeof(golden_updates) / sizeof(golden_updates[0]); c++) {
+        co_store *store = optim_test_store(APART + GOLDEN_N);
+        co_config *config;
+        co_optim *optim = make_optim(&config, golden_updates[c].optimizer, store);
+        co_segment two[] = {{.n = GOLDEN_N}, {.begin = APART, .n = GOLDEN_N}};
+        size_t own = 0;
+
+        set_params(store);
+        memcpy(store->param + APART, store->param, GOLDEN_N * sizeof(float));
+        for (size_t t = 0; t < sizeof(frozen) / sizeof(frozen[0]); t++) {
+            two[1].frozen = frozen[t];
+            two[1].missed = t - own;
+            assert_int_equal(co_optim_set_segments(optim, two, 2), CO_OK);
+            set_gradients(store, own);
+            memcpy(store->grad + APART, store->grad, GOLDEN_N * sizeof(float));
+            update(optim, store, 0, store->n, rate(optim, own), t + 1);
+            own += !frozen[t];
+            if (own > 0)
+                check_golden(store->param + APART, c, own - 1);
+        }
+        assert_int_equal(own, GOLDEN_STEPS);
         co_optim_destroy(optim);
         co_config_destroy(config);
         co_store_destroy(store);
@@ -138,13 +178,13 @@ static void update_of_zeros_stays_zero(void **state)
 }
 
 /* Three tensors with gaps: their segments of the store. */
-static const co_segment tensors[] = {{0, 7, CO_PARAM_WEIGHT, false, false},
-                                     {16, 5, CO_PARAM_NORM, false, false},
-                                     {32, 3, CO_PARAM_BIAS, false, false}};
+static const co_segment tensors[] = {{.begin = 0, .n = 7, .kind = CO_PARAM_WEIGHT},
+                                     {.begin = 16, .n = 5, .kind = CO_PARAM_NORM},
+                                     {.begin = 32, .n = 3, .kind = CO_PARAM_BIAS}};
 /* The same of a transformer. */
-static const co_segment spared[] = {{0, 7, CO_PARAM_WEIGHT, false, false},
-                                    {16, 5, CO_PARAM_NORM, false, true},
-                                    {32, 3, CO_PARAM_BIAS, false, true}};
+static const co_segment spared[] = {{.begin = 0, .n = 7, .kind = CO_PARAM_WEIGHT},
+                                    {.begin = 16, .n = 5, .kind = CO_PARAM_NORM, .spared = true},
+                                    {.begin = 32, .n = 3, .kind = CO_PARAM_BIAS, .spared = true}};
 
 static void set_gaps(float *v)
 {
@@ -160,7 +200,7 @@ static void check_tensor(const char *text, const co_store *together, size_t i, s
     co_store *alone = optim_test_store(segment->n), *whole = optim_test_store(48);
     co_config *config;
     co_optim *optim = make_optim(&config, text, alone);
-    const co_segment own = {0, segment->n, CO_PARAM_WEIGHT, false, false};
+    const co_segment own = {.n = segment->n};
 
     assert_int_equal(co_optim_set_segments(optim, &own, 1), CO_OK);
     set_params(whole);
@@ -406,6 +446,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(update_of_every_optimizer_equals_pytorch),
+        cmocka_unit_test(update_of_tensor_frozen_for_a_while_equals_pytorch),
         cmocka_unit_test(update_by_ranges_equals_whole),
         cmocka_unit_test(update_of_zeros_stays_zero),
         cmocka_unit_test(update_of_tensor_is_independent_of_others),

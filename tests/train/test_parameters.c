@@ -28,14 +28,13 @@ typedef struct net {
     co_distributed *d;
 } net;
 
-static void open_net(net *out, const char *strategy, double clip_norm, const char *freeze)
+static void open_net_by(net *out, const char *optimizer, const char *strategy, double clip_norm,
+                        const char *freeze)
 {
     const co_model_options options = {
         .model = layers, .sample = {3, {1, 8, 8}}, .classes = 3, .seed = 3, .threads = 1};
-    co_distributed_options how = {.optimizer =
-                                      "{name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.01}",
-                                  .strategy = strategy,
-                                  .clip_norm = clip_norm};
+    co_distributed_options how = {
+        .optimizer = optimizer, .strategy = strategy, .clip_norm = clip_norm};
 
     assert_int_equal(co_model_create(&out->model, &options), CO_OK);
     if (freeze)
@@ -45,6 +44,12 @@ static void open_net(net *out, const char *strategy, double clip_norm, const cha
     how.comm = out->comm;
     if (co_distributed_create(&out->d, &how) != CO_OK)
         out->d = NULL;
+}
+
+static void open_net(net *out, const char *strategy, double clip_norm, const char *freeze)
+{
+    open_net_by(out, "{name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 0.01}", strategy, clip_norm,
+                freeze);
 }
 
 static void close_net(net *n)
@@ -271,6 +276,44 @@ static void freeze_taken_back_trains_again(void **state)
     close_net(&n);
 }
 
+/* What was frozen begins like a new run with the weights of then. */
+static void check_first_step(const char *optimizer)
+{
+    static float values[MAX], fresh[MAX];
+    co_parameter p;
+    net n, other;
+
+    open_net_by(&n, optimizer, "sync", 0, "conv*");
+    open_net_by(&other, optimizer, "sync", 0, NULL);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(step(&n, i), CO_OK);
+    for (size_t i = 0; co_model_parameter(&p, n.model, i); i++) {
+        get(values, n.model, &p);
+        set(other.model, &p, values);
+    }
+    assert_int_equal(co_model_freeze(n.model, "conv*", false), CO_OK);
+    assert_int_equal(step(&n, 20), CO_OK);
+    assert_int_equal(step(&other, 20), CO_OK);
+    for (size_t i = 0; co_model_parameter(&p, n.model, i); i++) {
+        get(values, n.model, &p);
+        get(fresh, other.model, &p);
+        if (strncmp(p.name, "conv", 4) == 0 &&
+            memcmp(values, fresh, (size_t)co_shape_count(&p.shape) * sizeof(float)) != 0)
+            fail_msg("%s: %s is another", optimizer, p.name);
+    }
+    close_net(&other);
+    close_net(&n);
+}
+
+static void freeze_taken_back_counts_updates_from_there(void **state)
+{
+    (void)state;
+    check_first_step("adam");
+    check_first_step("adamw");
+    check_first_step("lamb");
+    check_first_step("{name: sgd, lr: 0.1, momentum: 0.9, dampening: 0.9}");
+}
+
 static void freeze_impossible_is_refused(void **state)
 {
     net n;
@@ -418,6 +461,7 @@ int main(void)
         cmocka_unit_test(freeze_holds_where_the_last_backward_is_empty),
         cmocka_unit_test(freeze_ends_what_a_strategy_keeps),
         cmocka_unit_test(freeze_taken_back_trains_again),
+        cmocka_unit_test(freeze_taken_back_counts_updates_from_there),
         cmocka_unit_test(freeze_impossible_is_refused),
         cmocka_unit_test(parameter_of_another_form_is_refused),
         cmocka_unit_test(freeze_of_a_config_keeps_initial_weights),

@@ -26,9 +26,13 @@ typedef struct co_update {
     size_t n;
     double decay;       /* weight decay of this range, which `update` applies */
     co_param_kind kind; /* with per_tensor: of the tensor; else of the first one */
-    /** Of this step: given.lr, rule, and `update`, which counts from 1. Where the arrays are. */
+    /** Of this step: given.lr, rule, and `update`, which counts those of the run from 1 on. Where
+     *  the arrays are. */
     const co_step_values *values;
     co_queue *queue; /* NULL: the arrays are the host's, and the update is made at once */
+    /** Updates of the run that the range's tensors have missed, because they were frozen:
+     *  values->update - missed is the number of this update among their own, from 1 on. */
+    uint64_t missed;
 } co_update;
 
 typedef struct co_optimizer_ops {

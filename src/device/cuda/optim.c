@@ -4,8 +4,12 @@
 
 static cuda_update optim_range(const co_update *u)
 {
-    return (cuda_update){
-        .param = u->param, .grad = u->grad, .values = u->values, .n = u->n, .decay = u->decay};
+    return (cuda_update){.param = u->param,
+                         .grad = u->grad,
+                         .values = u->values,
+                         .n = u->n,
+                         .missed = u->missed,
+                         .decay = u->decay};
 }
 
 static void optim_sgd(const co_optimizer_ops *ops, const void *self, const co_update *u)

@@ -20,7 +20,7 @@ KERNEL(update_sgd, cuda_update)
 
     PHASE
         if (THREAD == 0)
-            rates = co_sgd_rates_of(&arg.sgd, arg.values, arg.decay);
+            rates = co_sgd_rates_of(&arg.sgd, arg.values, arg.missed, arg.decay);
     EACH (i, n)
         co_sgd_move(arg.param + i, arg.grad[i], &rates);
 }
@@ -32,7 +32,7 @@ KERNEL(update_sgd_with_velocity, cuda_update)
 
     PHASE
         if (THREAD == 0)
-            rates = co_sgd_rates_of(&arg.sgd, arg.values, arg.decay);
+            rates = co_sgd_rates_of(&arg.sgd, arg.values, arg.missed, arg.decay);
     EACH (i, n)
         co_sgd_move_with_velocity(arg.param + i, arg.first + i, arg.grad[i], &rates);
 }
@@ -44,8 +44,8 @@ KERNEL(update_moments, cuda_update)
 
     PHASE
         if (THREAD == 0)
-            rates = co_moments_rates_of(arg.beta1, arg.beta2, arg.eps, arg.values, arg.decay,
-                                        arg.beside);
+            rates = co_moments_rates_of(arg.beta1, arg.beta2, arg.eps, arg.values, arg.missed,
+                                        arg.decay, arg.beside);
     EACH (i, n)
         co_moments_move(arg.param + i, arg.first + i, arg.second + i, arg.grad[i], &rates);
 }
@@ -82,7 +82,8 @@ KERNEL(update_lamb_take, cuda_update)
 
     PHASE
         if (THREAD == 0)
-            rates = co_lamb_rates_of(arg.beta1, arg.beta2, arg.eps, arg.values, arg.decay);
+            rates = co_lamb_rates_of(arg.beta1, arg.beta2, arg.eps, arg.values, arg.missed,
+                                     arg.decay);
     EACH (i, n)
         co_lamb_take(arg.first + i, arg.second + i, arg.grad[i], &rates);
 }
@@ -95,7 +96,8 @@ KERNEL(update_lamb_squares, cuda_update)
 
     PHASE {
         if (THREAD == 0)
-            rates = co_lamb_rates_of(arg.beta1, arg.beta2, arg.eps, arg.values, arg.decay);
+            rates = co_lamb_rates_of(arg.beta1, arg.beta2, arg.eps, arg.values, arg.missed,
+                                     arg.decay);
         if (THREAD < 8)
             sum[THREAD] = 0;
     }
@@ -132,7 +134,8 @@ KERNEL(update_lamb_move, cuda_update)
 
     PHASE
         if (THREAD == 0) {
-            rates = co_lamb_rates_of(arg.beta1, arg.beta2, arg.eps, arg.values, arg.decay);
+            rates = co_lamb_rates_of(arg.beta1, arg.beta2, arg.eps, arg.values, arg.missed,
+                                     arg.decay);
             rate = co_lamb_rate(arg.values, arg.plain, arg.squares[0], arg.squares[1]);
         }
     EACH (i, n)

@@ -11,6 +11,7 @@ typedef struct cuda_update {
     float *first, *second; /* (n), states */
     const co_step_values *values;
     size_t n;
+    uint64_t missed;
     double decay;
     co_sgd sgd;
     co_adadelta adadelta;

@@ -24,10 +24,11 @@ typedef struct co_sgd_rates {
     co_grad_rule rule;
 } co_sgd_rates;
 
+/* `missed`: of a range of tensors (co_update), here and below. */
 static inline co_sgd_rates co_sgd_rates_of(const co_sgd *s, const co_step_values *values,
-                                           double decay)
+                                           uint64_t missed, double decay)
 {
-    const bool whole = values->update == 1 && !s->dampen_first;
+    const bool whole = values->update - missed == 1 && !s->dampen_first;
     co_sgd_rates rates;
 
     rates.lr = (float)values->given.lr;
@@ -66,10 +67,10 @@ typedef struct co_moments_rates {
 
 /* `beside`: the weight decays beside the gradient, else in it. */
 static inline co_moments_rates co_moments_rates_of(double beta1, double beta2, double eps,
-                                                   const co_step_values *values, double decay,
-                                                   bool beside)
+                                                   const co_step_values *values, uint64_t missed,
+                                                   double decay, bool beside)
 {
-    const double t = (double)values->update;
+    const double t = (double)(values->update - missed);
     co_moments_rates rates;
 
     rates.beta1 = (float)beta1;
@@ -180,9 +181,10 @@ typedef struct co_lamb_rates {
 } co_lamb_rates;
 
 static inline co_lamb_rates co_lamb_rates_of(double beta1, double beta2, double eps,
-                                             const co_step_values *values, double decay)
+                                             const co_step_values *values, uint64_t missed,
+                                             double decay)
 {
-    const double t = (double)values->update;
+    const double t = (double)(values->update - missed);
     co_lamb_rates rates;
 
     rates.beta1 = (float)beta1;
