@@ -6,6 +6,7 @@
 #define CO_KERNELS_SIMD_H
 
 #include <stdint.h>
+#include <string.h>
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -243,6 +244,19 @@ SIMD_INLINE vec simd_splat_at(const float *from)
 {
     return simd_splat(*from);
 }
+#else
+SIMD_INLINE vec simd_load_some(const float *from, int64_t n)
+{
+    vec some = {0};
+
+    memcpy(&some, from, (size_t)n * sizeof(*from));
+    return some;
+}
+
+SIMD_INLINE void simd_store_some(float *to, vec value, int64_t n)
+{
+    memcpy(to, &value, (size_t)n * sizeof(*to));
+}
 #endif
 
 /* From two vectors: the elements whose index lacks the bit, with b's moved up by it; or those whose
@@ -279,6 +293,19 @@ SIMD_INLINE float simd_add_up(vec v)
 #endif
     v += __builtin_shufflevector(v, v, SIMD_ALL(SIMD_HAVE, 2));
     return v[0] + v[1];
+}
+
+/* The largest lane; NaN if all are. */
+SIMD_INLINE float simd_most(vec v)
+{
+#if LANES > 8
+    v = simd_max(v, __builtin_shufflevector(v, v, SIMD_ALL(SIMD_HAVE, 8)));
+#endif
+#if LANES > 4
+    v = simd_max(v, __builtin_shufflevector(v, v, SIMD_ALL(SIMD_HAVE, 4)));
+#endif
+    v = simd_max(v, __builtin_shufflevector(v, v, SIMD_ALL(SIMD_HAVE, 2)));
+    return v[0] > v[1] ? v[0] : v[1];
 }
 
 /* v[i][l] <-> v[l][i] */

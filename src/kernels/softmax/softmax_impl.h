@@ -11,55 +11,55 @@
 /* The first n numbers, at most LANES, and `rest`. */
 SIMD_INLINE vec softmax_load(const float *from, int64_t n, float rest)
 {
-    float some[LANES];
+    ivec lane;
 
     if (n >= LANES)
         return simd_load_any(from);
-    simd_store_any(some, simd_splat(rest));
-    memcpy(some, from, (size_t)n * sizeof(float));
-    return simd_load_any(some);
+    for (int l = 0; l < LANES; l++)
+        lane[l] = l;
+    return simd_select((ivec)(lane < (int32_t)n), simd_load_some(from, n), simd_splat(rest));
 }
 
 SIMD_INLINE void softmax_store(float *to, vec value, int64_t n)
 {
-    float some[LANES];
-
-    if (n >= LANES) {
+    if (n >= LANES)
         simd_store_any(to, value);
-        return;
-    }
-    simd_store_any(some, value);
-    memcpy(to, some, (size_t)n * sizeof(float));
+    else
+        simd_store_some(to, value, n);
 }
 
 /* Sums of blocks are added up, as one of many thousand terms would be too inexact. */
 #define SOFTMAX_BLOCK 1024
 
-/* A sum over a row of `value` of the vector at i, by blocks: SOFTMAX_SUM(sum, i, n, value). */
-#define SOFTMAX_SUM(sum, i, n, value)                                                              \
+/* A sum over a row of `value` of the vector at i, by blocks, whose vectors of sums `add` takes. */
+#define SOFTMAX_SUM_BY(add, sum, i, n, value)                                                      \
     for (int64_t i = 0; i < (n);) {                                                                \
         const int64_t end = (n)-i < SOFTMAX_BLOCK ? (n) : i + SOFTMAX_BLOCK;                       \
         vec part = {0};                                                                            \
                                                                                                    \
         for (; i < end; i += LANES)                                                                \
             part += value;                                                                         \
-        for (int l = 0; l < LANES; l++)                                                            \
-            sum += part[l];                                                                        \
+        add(sum, part)                                                                             \
     }
+#define SOFTMAX_IN_TURN(sum, part)                                                                 \
+    for (int l = 0; l < LANES; l++)                                                                \
+        sum += part[l];
+#define SOFTMAX_BY_HALVES(sum, part) sum += simd_add_up(part);
+
+/* SOFTMAX_SUM(sum, i, n, value) */
+#define SOFTMAX_SUM(...)       SOFTMAX_SUM_BY(SOFTMAX_IN_TURN, __VA_ARGS__)
+#define SOFTMAX_SHORT_SUM(...) SOFTMAX_SUM_BY(SOFTMAX_BY_HALVES, __VA_ARGS__)
 
 static float softmax_find_max(const float *x, int64_t n)
 {
     vec most = simd_splat(x[0]);
-    float max = x[0];
 
     for (int64_t i = 0; i < n; i += LANES) {
         const vec v = softmax_load(x + i, n - i, x[0]);
 
         most = simd_select((ivec)(v > most), v, most);
     }
-    for (int l = 0; l < LANES; l++)
-        max = most[l] > max ? most[l] : max;
-    return max;
+    return simd_most(most);
 }
 
 static softmax_norm softmax_find_norm(const float *x, int64_t n)
@@ -89,9 +89,9 @@ static void softmax_log(float *y, const float *x, int64_t n)
     const float max = softmax_find_max(x, n);
     float largest = 0, others = 0, norm;
 
-    SOFTMAX_SUM(largest, i, n, softmax_largest(softmax_load(x + i, n - i, -INFINITY), max))
-    SOFTMAX_SUM(others, i, n, softmax_other(softmax_load(x + i, n - i, -INFINITY), max))
-    norm = (float)(log((double)largest) + log1p((double)others / (double)largest));
+    SOFTMAX_SHORT_SUM(largest, i, n, softmax_largest(softmax_load(x + i, n - i, -INFINITY), max))
+    SOFTMAX_SHORT_SUM(others, i, n, softmax_other(softmax_load(x + i, n - i, -INFINITY), max))
+    norm = (float)log1p((double)(largest - 1) + (double)others);
     for (int64_t i = 0; i < n; i += LANES)
         softmax_store(y + i, softmax_load(x + i, n - i, 0) - max - norm, n - i);
 }
@@ -102,7 +102,7 @@ static void softmax_log_gradient(float *dx, const float *y, const float *dy, int
 {
     float sum = 0;
 
-    SOFTMAX_SUM(sum, i, n, softmax_load(dy + i, n - i, 0))
+    SOFTMAX_SHORT_SUM(sum, i, n, softmax_load(dy + i, n - i, 0))
     for (int64_t i = 0; i < n; i += LANES) {
         const vec log_p = softmax_load(y + i, n - i, 0), d = softmax_load(dy + i, n - i, 0);
         const vec beyond = simd_exp_slope(log_p) * log_p;
