@@ -1,12 +1,14 @@
 /*
  * request.c - waits for an operation without keeping a core busy for long, and not for ever.
  *
- * Waits are short if ranks are in step, so spin first, then yield the core, then sleep for a
- * sixteenth of the time waited so far, which bounds the delay. Oversubscribed ranks do not spin. If
- * an operation takes many polls each sleep adds to it, so these stay short, and there are none
- * while its messages keep coming; a rank that always yielded instead would have used up its share
- * of a busy core when its turn comes. Polls of hundreds of ranks would fill all cores, so sleeps
- * grow with the number of ranks.
+ * Waits are short if ranks are in step, so spin first, then sleep for a sixteenth of the time
+ * waited so far, which bounds the delay. Oversubscribed ranks yield the core instead of spinning;
+ * others do not, as whatever else is there, even a process that only wants idle cores, would keep
+ * it for some milliseconds while the next rank waits and yields, too. If an operation takes many
+ * polls each sleep adds to it, so these stay short, and there are none while its messages keep
+ * coming; a rank that always yielded instead would have used up its share of a busy core when its
+ * turn comes. Polls of hundreds of ranks would fill all cores, so sleeps grow with the number of
+ * ranks.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -21,8 +23,7 @@
 #include "device/device.h"
 
 #define REQUEST_SPINS         256
-#define REQUEST_SPIN_NS       20000
-#define REQUEST_YIELD_NS      1000000
+#define REQUEST_SOON_NS       1000000
 #define REQUEST_ARRIVAL_NS    100000 /* after a message of an operation another one may be near */
 #define REQUEST_SLEEP_MAX_US  1000
 #define REQUEST_SLEEP_EACH_US 50
@@ -67,10 +68,11 @@ static void request_back_off(const co_comm *comm, uint64_t waited_ns, uint64_t s
     const uint64_t us = comm->ops->polled ? REQUEST_POLL_US : waited_ns / 16000;
     const uint64_t all_us = (uint64_t)comm->size * REQUEST_SLEEP_EACH_US;
     const uint64_t max_us = all_us > REQUEST_SLEEP_MAX_US ? all_us : REQUEST_SLEEP_MAX_US;
+    const bool soon = waited_ns < REQUEST_SOON_NS || still_ns < REQUEST_ARRIVAL_NS;
 
-    if (waited_ns < REQUEST_SPIN_NS && !comm->oversubscribed)
+    if (soon && !comm->oversubscribed)
         co_comm_pause();
-    else if (waited_ns < REQUEST_YIELD_NS || still_ns < REQUEST_ARRIVAL_NS)
+    else if (soon)
         sched_yield();
     else
         co_clock_sleep_us((uint32_t)(us < max_us ? us : max_us));
