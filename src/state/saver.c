@@ -33,6 +33,7 @@ struct co_saver {
     char dir[CO_CHECKPOINT_MAX_PATH];
     uint64_t saved_step; /* of the last snapshot; UINT64_MAX: none */
     uint64_t last_ns;    /* when it was taken */
+    bool last;           /* its evaluation comes, and then it is written */
     /* Rank 0: the write in progress, and the results of the earlier ones. */
     pthread_t thread;
     bool writing;
@@ -127,14 +128,11 @@ static co_status saver_start_writing(co_saver *saver)
     return CO_OK;
 }
 
-/* `test` NULL: not evaluated. */
-static co_status saver_take(co_saver *saver, uint64_t step, const co_checkpoint_test *test)
+static co_status saver_capture(co_saver *saver, uint64_t step)
 {
     co_comm *comm = saver->options.source->comm;
     const bool root = co_comm_rank(comm) == 0;
 
-    if (saver->saved_step == step)
-        return CO_OK;
     co_watch_phase(comm, CO_PHASE_SAVING);
     if (root)
         CO_TRY(saver_forgive(saver, saver_join(saver)));
@@ -143,8 +141,22 @@ static co_status saver_take(co_saver *saver, uint64_t step, const co_checkpoint_
     CO_TRY(co_state_capture(saver->state, saver->options.source));
     saver->saved_step = step;
     saver->last_ns = co_clock_ns();
+    return CO_OK;
+}
+
+/* `test` NULL: not evaluated. */
+static co_status saver_start(co_saver *saver, const co_checkpoint_test *test)
+{
     saver->test = test ? *test : (co_checkpoint_test){.accuracy = (double)NAN};
-    return root ? saver_start_writing(saver) : CO_OK;
+    return co_comm_rank(saver->options.source->comm) == 0 ? saver_start_writing(saver) : CO_OK;
+}
+
+static co_status saver_take(co_saver *saver, uint64_t step, const co_checkpoint_test *test)
+{
+    if (saver->saved_step == step)
+        return CO_OK;
+    CO_TRY(saver_capture(saver, step));
+    return saver_start(saver, test);
 }
 
 /* Whether a checkpoint is due by the clock; the same on every rank. */
@@ -194,7 +206,19 @@ co_status co_saver_epoch(co_saver *saver, const co_saver_epoch_end *end)
 
 co_status co_saver_last(co_saver *saver, uint64_t step)
 {
-    return saver ? saver_take(saver, step, NULL) : CO_OK;
+    if (!saver || saver->saved_step == step)
+        return CO_OK;
+    CO_TRY(saver_capture(saver, step));
+    saver->last = true;
+    return CO_OK;
+}
+
+co_status co_saver_tested(co_saver *saver, const co_checkpoint_test *test)
+{
+    if (!saver || !saver->last)
+        return CO_OK;
+    saver->last = false;
+    return saver_start(saver, test);
 }
 
 /* *written: on rank 0, what became of the write. */

@@ -48,8 +48,10 @@ typedef struct co_saver_epoch_end {
     bool best, last;         /* its evaluation is the best so far; the run ends here */
 } co_saver_epoch_end;
 co_status co_saver_epoch(co_saver *saver, const co_saver_epoch_end *end);
-/* After the last step of this process, within an epoch. */
+/* After the last step of this process, within an epoch: the state as it is there, which is written
+   when the evaluation that follows is known. */
 co_status co_saver_last(co_saver *saver, uint64_t step);
+co_status co_saver_tested(co_saver *saver, const co_checkpoint_test *test);
 /* Save this step unless it is saved already, and return when it is on disk: before the run ends.
    Returns the status of the write on rank 0, whatever on_error says. */
 co_status co_saver_now(co_saver *saver, uint64_t step);

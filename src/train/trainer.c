@@ -187,14 +187,21 @@ static co_status trainer_ask_program(trainer *t)
     return CO_OK;
 }
 
+/* What the last evaluation found. */
+static co_checkpoint_test trainer_last_test(const trainer *t)
+{
+    const co_watched by = co_best_by(&t->job->spec.stop, &t->last);
+
+    return (co_checkpoint_test){t->last.has_test ? t->last.test_accuracy : (double)NAN, by.metric,
+                                co_watched_value(&by, &t->last)};
+}
+
 /* Save a checkpoint at the end of an epoch if one is due. */
 static co_status trainer_save_epoch(trainer *t)
 {
-    const co_watched by = co_best_by(&t->job->spec.stop, &t->last);
     const co_saver_epoch_end end = {.epoch = t->epoch,
                                     .step = t->step,
-                                    .test = {t->last.has_test ? t->last.test_accuracy : (double)NAN,
-                                             by.metric, co_watched_value(&by, &t->last)},
+                                    .test = trainer_last_test(t),
                                     .best = t->improved,
                                     .last = t->step >= t->info.total_steps ||
                                             t->stop_reason != CO_STOP_NONE};
@@ -202,6 +209,21 @@ static co_status trainer_save_epoch(trainer *t)
     const co_status st = co_saver_epoch(t->saver, &end);
 
     t->checkpoint_ns += co_clock_ns() - start_ns;
+    return st;
+}
+
+/* The run ends in the middle of an epoch. The state is captured first, so that resuming continues
+   as if it had not, and kept whatever becomes of the evaluation. */
+static co_status trainer_end_within(trainer *t)
+{
+    co_checkpoint_test test;
+    co_status st;
+
+    CO_TRY(co_saver_last(t->saver, t->step));
+    st = trainer_end_epoch(t);
+    test = trainer_last_test(t);
+    CO_TRY(co_saver_tested(t->saver, st == CO_OK ? &test : NULL));
+    trainer_next_epoch(t);
     return st;
 }
 
@@ -230,12 +252,7 @@ static co_status trainer_epoch(trainer *t)
         trainer_next_epoch(t);
         return trainer_save_epoch(t);
     }
-    /* The run ends in the middle of an epoch. Saved first, so that resuming continues as if it had
-       not. */
-    CO_TRY(co_saver_last(t->saver, t->step));
-    CO_TRY(trainer_end_epoch(t));
-    trainer_next_epoch(t);
-    return CO_OK;
+    return trainer_end_within(t);
 }
 
 void trainer_next_epoch(trainer *t)

@@ -264,6 +264,18 @@ static void retention_keeps_best_however_old(void **state)
     }
 }
 
+/* As good as any, by the figures that the run reports. */
+static void retention_counts_end_within_epoch(void **state)
+{
+    const char *const set[] = {"max_steps=6", "checkpoint={every: 1 epoch, best: loss}", NULL};
+    co_train_summary summary;
+
+    (void)state;
+    trains(&summary, "run", 2, false, set);
+    shell("grep -q '\"best_by\": \"loss\"' %s/run/checkpoints/step-6/manifest.json", folder);
+    shell("! grep -q '\"best_value\": null' %s/run/checkpoints/step-6/manifest.json", folder);
+}
+
 static void resume_of_complete_run_changes_nothing(void **state)
 {
     co_train_summary first, again;
@@ -470,6 +482,7 @@ int main(void)
         TEST(resume_times_and_bytes_add_up),
         TEST(retention_keeps_latest_and_best),
         TEST(retention_keeps_best_however_old),
+        TEST(retention_counts_end_within_epoch),
         TEST(resume_of_complete_run_changes_nothing),
         TEST(resume_with_changed_config_is_refused),
         TEST(resume_after_damage_takes_checkpoint_before),
