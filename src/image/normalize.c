@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/plural.h"
 
 #define NORMALIZE_NAMES (sizeof(normalize_known) / sizeof(normalize_known[0]))
 
@@ -61,9 +62,9 @@ co_status co_normalize_table(co_lookup_table **out, const co_normalize *normaliz
 
     if ((mean->n != 1 && mean->n != channels) || (std->n != 1 && std->n != channels))
         return co_value_fail(normalize->value,
-                             "normalize: expected 1 or %zu numbers for mean and std, one per "
-                             "channel, got %zu and %zu",
-                             channels, mean->n, std->n);
+                             "normalize: mean has %zu numbers and std %zu, and samples have %zu "
+                             "channel%s: one number each, or one for all",
+                             mean->n, std->n, channels, co_plural(channels));
     table = co_calloc(channels, sizeof(*table));
     if (!table)
         return CO_E_NOMEM;

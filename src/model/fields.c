@@ -189,6 +189,13 @@ co_metric_form co_model_form(const co_model *model)
                             (size_t)model->positions, 0};
 }
 
+bool co_model_has_top5(const co_model *model)
+{
+    const co_metric_form form = co_model_form(model);
+
+    return co_metric_is_defined(&co_metric_accuracy_top5, &form);
+}
+
 uint64_t co_model_rows(const co_model *model, uint64_t count)
 {
     return model->positions ? count * (uint64_t)model->positions : count;

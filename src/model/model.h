@@ -164,6 +164,8 @@ size_t co_model_input_bytes(const co_model *model, const co_graph_input *input, 
 co_status co_model_measure(co_model *model, const co_metric_set *set);
 /* What metrics are told of its outputs. */
 co_metric_form co_model_form(const co_model *model);
+/* Whether its outputs are enough for a top-5 accuracy. */
+bool co_model_has_top5(const co_model *model);
 /* Rows of logits of `count` samples: their number, or that of their positions. */
 uint64_t co_model_rows(const co_model *model, uint64_t count);
 /* What the loss compares with. It defines accuracy: none for values. */

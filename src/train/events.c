@@ -77,10 +77,10 @@ static double events_accuracy(const trainer *t, uint64_t correct, double n)
     return t->info.learns_values ? (double)NAN : (double)correct / n;
 }
 
-/* With 5 classes or fewer top-5 accuracy means nothing: -1. */
+/* Where it is not defined: -1. */
 static double events_top5(const trainer *t, double accuracy)
 {
-    return t->info.classes > CO_METRIC_FEW_CLASSES ? accuracy : -1;
+    return co_model_has_top5(t->job->model) ? accuracy : -1;
 }
 
 void trainer_set_train(co_event *event, const trainer *t, const co_result *seen)

@@ -41,7 +41,7 @@ static co_status run_eval(co_comm *comm, co_job *job)
         out->loss = result.loss_sum / n;
         out->accuracy = target == CO_TARGET_VALUES ? (double)NAN : (double)result.correct / n;
         out->accuracy_top5 = (double)result.correct5 / n;
-        if (target != CO_TARGET_LABEL || co_dataset_classes(job->test) <= CO_METRIC_FEW_CLASSES)
+        if (!co_model_has_top5(job->model))
             out->accuracy_top5 = -1;
         out->n_metric = co_measures_name(out->metric, &job->spec.metrics, tested.value);
     }
@@ -131,7 +131,11 @@ static co_status run_map_logits(co_job *job, size_t *bytes)
                        (unsigned long long)samples, (unsigned long long)classes,
                        (unsigned long long)(CO_LOGITS_MAX_BYTES >> 30));
     *bytes = (size_t)(samples * classes) * sizeof(float);
-    return *bytes ? run_map(&job->model->logits, *bytes) : CO_OK;
+    if (*bytes)
+        CO_TRY(run_map(&job->model->logits, *bytes));
+    for (uint64_t i = 0; i < samples * classes; i++)
+        job->model->logits[i] = NAN; /* of samples that others replace */
+    return CO_OK;
 }
 
 static co_status run_take_logits(co_logits *out, const co_job *job, size_t bytes)

@@ -150,7 +150,7 @@ static void trainer_open_watch(trainer *t)
                                       .loader = t->train.loader,
                                       .every = (uint64_t)job->spec.log_every,
                                       .whole = t->shards.tree != NULL,
-                                      .top5 = t->info.classes > CO_METRIC_FEW_CLASSES,
+                                      .top5 = co_model_has_top5(job->model),
                                       .learns_values = t->info.learns_values};
 
     co_recent_open(&t->recent, &recent, t->train_seconds + t->epoch_seconds);

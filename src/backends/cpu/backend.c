@@ -42,7 +42,7 @@ static const co_kernel *const backend_kernels[] = {
     &co_cpu_linear,
     /* others */
     &co_cpu_lanes_maxpool,
-    &co_cpu_maxpool_first,
+    &co_cpu_maxpool,
     &co_cpu_lanes_relu,
     &co_cpu_lanes_add,
     &co_cpu_lanes_flatten,

@@ -4,7 +4,6 @@
  */
 #include "kernels/pool/pool.h"
 #include "backends/cpu/cpu.h"
-#include "core/isa.h"
 #include "core/parallel.h"
 
 typedef struct pool {
@@ -34,17 +33,6 @@ static const pool_loops *pool_find_loops(const co_tensor *tensor)
     (void)tensor;
 #endif
     return pool_choose();
-}
-
-/* Measured: at AVX2 oneDNN's maximum takes 5 to 20 times as long, windows of 2x2 and 3x3; in
-   bf16 1.2 to 8 times, and with blocks for AMX, for which it has its reference loops alone, over
-   200 times. In fp32 with AVX-512 it is the faster one where windows overlap. */
-static bool pool_comes_first(const co_call *call, const char **why)
-{
-    *why = "oneDNN's is faster with this CPU's instructions";
-    if (!co_isa_has(CO_ISA_AVX2) || (co_isa_has(CO_ISA_AVX512) && call->in[0]->dtype == CO_F32))
-        return false;
-    return pool_supports(call, why);
 }
 
 static co_status pool_plan(co_call *call)
@@ -178,19 +166,6 @@ const co_kernel co_cpu_maxpool = {
     .self_size = sizeof(pool),
     .half = CPU_HALF,
     .supports = pool_supports,
-    .plan = pool_plan_max,
-    .plan_backward = pool_plan_backward,
-    .forward = pool_forward_max,
-    .backward = pool_backward_max,
-};
-
-const co_kernel co_cpu_maxpool_first = {
-    .op = "maxpool",
-    .name = "channel-blocks",
-    .reads = CPU_READS,
-    .self_size = sizeof(pool),
-    .half = CPU_HALF,
-    .supports = pool_comes_first,
     .plan = pool_plan_max,
     .plan_backward = pool_plan_backward,
     .forward = pool_forward_max,
