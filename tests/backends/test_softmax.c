@@ -55,6 +55,8 @@ static void check_row(const softmax_loops *loops, int64_t n, double margin)
 {
     static float x[MOST], y[MOST], dx[MOST], dy[MOST];
     const int64_t label = n / 3;
+    /* A lane adds up hundreds of terms where vectors are short. */
+    const double tolerance = TOLERANCE * (1 + (double)n / 200);
     double norm;
 
     fill(x, n, label, margin);
@@ -66,9 +68,9 @@ static void check_row(const softmax_loops *loops, int64_t n, double margin)
     for (int64_t i = 0; i < n; i++) {
         const double want = (double)x[i] - (double)x[label] - norm;
         /* exp makes an error of a relative one. */
-        const double relative = TOLERANCE * (1 + fabs(want));
+        const double relative = tolerance * (1 + fabs(want));
 
-        check(y[i], want, TOLERANCE, n, margin, "log-probability");
+        check(y[i], want, tolerance, n, margin, "log-probability");
         check(dx[i], 0.125 * (i == label ? expm1(want) : exp(want)), relative, n, margin,
               "gradient");
     }
