@@ -225,7 +225,9 @@ typedef struct co_train_options {
     const char *config_text;
     const char *const *set; /* "key=value", ended by NULL; or NULL */
     int ranks;              /* 0: the config's */
-    const char *run_dir;    /* NULL: runs/<model>-<date>-<time> */
+    const char *run_dir;    /* NULL: runs/<model>-<date>-<time>; of co_evaluate the run that the
+                               weights are of, with whose characters and classes the data is
+                               compared; NULL: with none */
     bool quiet;             /* no console */
     bool resume;      /* from the last good checkpoint of run_dir; with none, from the start */
     bool utilization; /* co_bench_train: measure what the cores can do, too, a fifth of a second */

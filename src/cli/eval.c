@@ -177,6 +177,7 @@ static co_status eval_run(const void *options, int n, const char *const *argumen
     (void)n;
     CO_TRY(cli_source_find(&source, argument[0], o->checkpoint, o->config));
     run.config_path = source.config;
+    run.run_dir = source.run_dir[0] ? source.run_dir : NULL;
     if (o->logits)
         CO_TRY(cli_check_output(o->logits, CLI_NPY, (const char *const[]){source.weights, NULL}));
     CO_TRY(eval_measure(&result, o->classes ? &confusion : NULL, o, &run, source.weights));

@@ -83,8 +83,11 @@ static co_status source_find_config(cli_source *out)
         while (n > 0 && out->weights[n - 1] != '/')
             n--;
         CO_TRY(source_join(out->config, out->weights, n, "config.yaml"));
-        if (co_fs_exists(out->config))
+        if (co_fs_exists(out->config)) {
+            snprintf(out->run_dir, sizeof(out->run_dir), "%.*s", (int)(n > 1 ? n - 1 : 1),
+                     n ? out->weights : ".");
             return co_open_check(out->config, &source_config_rule);
+        }
         while (n > 0 && out->weights[n - 1] == '/')
             n--;
         if (n == 0)
@@ -98,6 +101,7 @@ static co_status source_find_config(cli_source *out)
 co_status cli_source_find(cli_source *out, const char *path, const char *checkpoint,
                           const char *config)
 {
+    out->run_dir[0] = '\0';
     CO_TRY(source_find_weights(out, path, checkpoint));
     if (config)
         return source_join(out->config, config, 0, config);

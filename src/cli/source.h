@@ -9,6 +9,7 @@
 typedef struct cli_source {
     char weights[SOURCE_MAX_PATH]; /* a .safetensors file */
     char config[SOURCE_MAX_PATH];
+    char run_dir[SOURCE_MAX_PATH]; /* "": the config is not that of a run with these weights */
 } cli_source;
 
 /* Find weights and config. `path` is a run directory, a checkpoint's folder, or a file. In a run

@@ -91,6 +91,9 @@ double co_dataset_bytes_per_token(const co_dataset *dataset);
  * known.
  */
 co_status co_dataset_save_tokenizer(const co_dataset *dataset, const char *folder);
+/* Of a text by characters: CO_E_DATA unless they are numbered as by the tokenizer of the folder, if
+   it has one. CO_OK of all other data. */
+co_status co_dataset_check_characters(const co_dataset *dataset, const char *folder);
 
 /* co_dataset_read_field of samples with fields of their own, in training: as drawn for the epoch of
    `place`. */

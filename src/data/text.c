@@ -4,7 +4,10 @@
  * Numbers the characters that occur in the whole file, so that both splits have one vocabulary;
  * keeps the numbers of its own split only.
  */
+#include <string.h>
+
 #include "core/mem.h"
+#include "data/dataset_internal.h"
 #include "data/file.h"
 #include "data/formats.h"
 #include "data/windows.h"
@@ -176,3 +179,26 @@ const co_dataset_ops co_dataset_text = {
     .save_tokenizer = text_save_tokenizer,
     .close = text_close,
 };
+
+co_status co_dataset_check_characters(const co_dataset *dataset, const char *folder)
+{
+    const text *self = (const void *)dataset->self;
+    const co_characters *own = &self->characters;
+    co_tokenizer then;
+    bool same;
+
+    if (dataset->ops != &co_dataset_text || self->tokenizer != TEXT_CHAR ||
+        !co_tokenizer_is_in(folder))
+        return CO_OK;
+    CO_TRY(co_tokenizer_load(&then, folder));
+    same = then.kind == CO_TOKENIZER_CHAR && then.characters.n == own->n &&
+           memcmp(then.characters.code, own->code, own->n * sizeof(*own->code)) == 0;
+    co_tokenizer_close(&then);
+    if (same)
+        return CO_OK;
+    return co_fail(CO_E_DATA,
+                   "%s: has other characters than the text that the run was trained on (%s), so "
+                   "the same ones would have other numbers; take a text with the same characters, "
+                   "or train with data.tokenizer: bytes",
+                   self->sequence.path, folder);
+}

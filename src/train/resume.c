@@ -184,8 +184,10 @@ co_status co_resume_find(co_resume_kind *kind, co_state **state, const char *run
     *state = NULL;
     CO_TRY(co_fs_join(dir, sizeof(dir), run_dir, "checkpoints"));
     CO_TRY(resume_search(state, &tried, dir, job));
-    if (*state)
+    if (*state) {
+        CO_TRY(co_rundir_check_data(run_dir, job->train));
         return resume_announce(kind, *state, run_dir, job);
+    }
     if (tried)
         return co_fail(CO_E_DATA,
                        "%s: no valid checkpoint among %zu (see above), so the run cannot continue; "

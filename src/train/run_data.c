@@ -6,7 +6,9 @@
 #include <jansson.h>
 
 #include "core/fs.h"
+#include "core/log.h"
 #include "core/mem.h"
+#include "core/text.h"
 
 #define RUN_DATA_MAX_BYTES   ((size_t)64 << 20)
 #define RUN_DATA_MAX_CLASSES 1000000
@@ -160,4 +162,23 @@ void co_run_data_free(co_run_data *data)
         co_free(data->name[i]);
     co_free(data->name);
     *data = (co_run_data){.classes = 0};
+}
+
+co_status co_run_data_compare(const char *path, const co_dataset *data)
+{
+    const int64_t classes = co_dataset_classes(data);
+    co_run_data then;
+
+    CO_TRY(co_run_data_read(&then, path));
+    for (int64_t i = 0; i < then.classes && i < classes; i++) {
+        const char *name = co_dataset_class_name(data, (int32_t)i);
+
+        if (!name || !then.name[i] || strcmp(name, then.name[i]) == 0)
+            continue;
+        co_log(CO_LOG_WARN, "class %lld is called %s in the data, and was %s in training (%s)",
+               (long long)i, CO_SHOW(name), CO_SHOW(then.name[i]), path);
+        break;
+    }
+    co_run_data_free(&then);
+    return CO_OK;
 }

@@ -22,5 +22,7 @@ co_status co_run_data_of(co_run_data *out, const co_dataset *data);
 co_status co_run_data_parse(co_run_data *out, const char *text, size_t size, const char *name);
 co_status co_run_data_read(co_run_data *out, const char *path);
 void co_run_data_free(co_run_data *data);
+/* Warn of the first class that has another name in the file than in the data. */
+co_status co_run_data_compare(const char *path, const co_dataset *data);
 
 #endif

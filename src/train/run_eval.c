@@ -14,6 +14,7 @@
 #include "train/logits.h"
 #include "train/measures.h"
 #include "train/run_internal.h"
+#include "train/rundir.h"
 
 CO_SIZED_END(co_eval_summary, positions);
 
@@ -195,6 +196,8 @@ static co_status run_evaluate(co_job *job, co_confusion *confusion, co_logits *l
     /* The last batch, too: kernels depend on the size, and predict computes in full batches. */
     if (job->images ? job->pad_images : run_has_classes(job->model))
         job->model->pad = co_feed_test_rows(&job->spec);
+    if (options->run_dir && !job->images)
+        CO_TRY(co_rundir_check_data(options->run_dir, job->test));
     CO_TRY(co_model_load(job->model, weights));
     return run_measure(job, confusion, logits, options);
 }

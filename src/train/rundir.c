@@ -241,6 +241,16 @@ void co_rundir_unlock(int lock)
         close(lock);
 }
 
+co_status co_rundir_check_data(const char *path, const co_dataset *data)
+{
+    char file[RUNDIR_MAX_PATH];
+
+    CO_TRY(co_fs_join(file, sizeof(file), path, CO_RUNDIR_TOKENIZER));
+    CO_TRY(co_dataset_check_characters(data, file));
+    CO_TRY(co_fs_join(file, sizeof(file), path, CO_RUN_DATA_NAME));
+    return co_fs_exists(file) ? co_run_data_compare(file, data) : CO_OK;
+}
+
 co_status co_rundir_begin(const char *path, const co_spec *spec, const co_dataset *data)
 {
     char tokenizer[RUNDIR_MAX_PATH];

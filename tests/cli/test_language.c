@@ -35,6 +35,24 @@ static int language_setup(void **state)
     return 0;
 }
 
+/* As many characters, one of them another. */
+static void language_text_of_other_characters_is_refused(void **state)
+{
+    char text[2001] = "", *at = text;
+
+    (void)state;
+    for (size_t i = 0; i < 40; i++)
+        at = stpcpy(at, "the quick brown fox jumps over a lazy dog, and\n\xc3\xab");
+    program_write_text("other.txt", text);
+    program_assert_error(program_line("eval run -s data.path=other.txt"), 3,
+                         "other.txt: has other characters");
+    program_assert_error(program_line("eval run -k latest -s data.path=other.txt"), 3,
+                         "other.txt: has other characters");
+    program_assert_error(
+        program_line("train --resume --run-dir run -s max_steps=70 -s data.path=other.txt"), 3,
+        "other.txt: has other characters");
+}
+
 static void language_resumed_run_equals_whole(void **state)
 {
     char whole[65], parts[65];
@@ -277,6 +295,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(language_run_keeps_its_tokenizer),
         cmocka_unit_test(language_model_of_a_tokenized_file_writes_text),
         cmocka_unit_test(language_bits_per_byte_follow_the_loss),
+        cmocka_unit_test(language_text_of_other_characters_is_refused),
         cmocka_unit_test(language_eval_counts_samples_and_tokens),
         cmocka_unit_test(language_best_epoch_has_the_lowest_loss),
         cmocka_unit_test(language_run_stops_at_a_perplexity),
