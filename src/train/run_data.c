@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/text.h"
+#include "launch/root.h"
 
 #define RUN_DATA_MAX_BYTES   ((size_t)64 << 20)
 #define RUN_DATA_MAX_CLASSES 1000000
@@ -175,8 +176,9 @@ co_status co_run_data_compare(const char *path, const co_dataset *data)
 
         if (!name || !then.name[i] || strcmp(name, then.name[i]) == 0)
             continue;
-        co_log(CO_LOG_WARN, "class %lld is called %s in the data, and was %s in training (%s)",
-               (long long)i, CO_SHOW(name), CO_SHOW(then.name[i]), path);
+        if (co_launch_is_root())
+            co_log(CO_LOG_WARN, "class %lld is called %s in the data, and was %s in training (%s)",
+                   (long long)i, CO_SHOW(name), CO_SHOW(then.name[i]), path);
         break;
     }
     co_run_data_free(&then);
