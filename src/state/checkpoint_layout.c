@@ -1,22 +1,14 @@
 /* checkpoint_layout.c - the numbers of a position that a checkpoint's manifest has. */
 #include "state/checkpoint.h"
 
-#define POINT(name, kind, field)                                                                   \
+#define NUMBER(of, name, kind, field, optional)                                                    \
     {                                                                                              \
-        name, CO_NUMBER_##kind, offsetof(co_run_point, field), false, 0                            \
+        name, CO_NUMBER_##kind, offsetof(of, field), optional, 0                                   \
     }
-#define POINT_LATER(name, kind, field)                                                             \
-    {                                                                                              \
-        name, CO_NUMBER_##kind, offsetof(co_run_point, field), true, 0                             \
-    }
-#define RANK(name, kind, field)                                                                    \
-    {                                                                                              \
-        name, CO_NUMBER_##kind, offsetof(co_rank_point, field), false, 0                           \
-    }
-#define LATER(name, kind, field)                                                                   \
-    {                                                                                              \
-        name, CO_NUMBER_##kind, offsetof(co_rank_point, field), true, 0                            \
-    }
+#define POINT(name, kind, field)       NUMBER(co_run_point, name, kind, field, false)
+#define POINT_LATER(name, kind, field) NUMBER(co_run_point, name, kind, field, true)
+#define RANK(name, kind, field)        NUMBER(co_rank_point, name, kind, field, false)
+#define LATER(name, kind, field)       NUMBER(co_rank_point, name, kind, field, true)
 #define SPAN(name, field)                                                                          \
     LATER(name "_count", COUNT, field.sum.count),                                                  \
         LATER(name "_loss_sum", REAL, field.sum.loss_sum),                                         \

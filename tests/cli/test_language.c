@@ -22,14 +22,20 @@
     "max_steps: 60\n"                                                                              \
     "optimizer: {name: adamw, lr: 1e-2}\n"
 
-static int language_setup(void **state)
+/* 40 times 48 characters, of which `last` is one. */
+static void write_text(const char *name, const char *last)
 {
     char text[2001] = "", *at = text;
 
-    (void)state;
     for (size_t i = 0; i < 40; i++)
-        at = stpcpy(at, "the quick brown fox jumps over a lazy dog, and\n\xc3\xa9");
-    program_write_text("text.txt", text);
+        at = stpcpy(stpcpy(at, "the quick brown fox jumps over a lazy dog, and\n"), last);
+    program_write_text(name, text);
+}
+
+static int language_setup(void **state)
+{
+    (void)state;
+    write_text("text.txt", "\xc3\xa9");
     program_write_text("text.yaml", CONFIG);
     program_assert_success(program_line("train text.yaml --run-dir run --quiet"));
     return 0;
@@ -38,12 +44,8 @@ static int language_setup(void **state)
 /* As many characters, one of them another. */
 static void language_text_of_other_characters_is_refused(void **state)
 {
-    char text[2001] = "", *at = text;
-
     (void)state;
-    for (size_t i = 0; i < 40; i++)
-        at = stpcpy(at, "the quick brown fox jumps over a lazy dog, and\n\xc3\xab");
-    program_write_text("other.txt", text);
+    write_text("other.txt", "\xc3\xab");
     program_assert_error(program_line("eval run -s data.path=other.txt"), 3,
                          "other.txt: has other characters");
     program_assert_error(program_line("eval run -k latest -s data.path=other.txt"), 3,
