@@ -12,7 +12,7 @@
 #define PRODUCT_HALF_BLOCK   (5 << 18) /* bytes of b that stay in L2 beside what else is there */
 #define PRODUCT_HALF_GROUP   2048      /* maximum elements of a sum at once, where c is rounded, */
 #define PRODUCT_HALF_COLUMNS 768       /* of columns of b, where it is not */
-#define PRODUCT_HALF_PANELS  4 /* of a, whose columns are packed at once: neighbours in memory */
+#define PRODUCT_HALF_PANELS  2 /* of a, whose columns are packed at once: neighbours in memory */
 #define PRODUCT_HALF_ALIGN   64
 
 /* How a product is cut: whole panels and steps. */
@@ -52,7 +52,8 @@ static int64_t product_half_part(int64_t n, int64_t most, int64_t unit)
 
 static product_half_cut product_half_find_cut(const product_half *p)
 {
-    const int64_t block = PRODUCT_HALF_BLOCK / (int64_t)p->loops->cell;
+    const int64_t bytes = p->half ? PRODUCT_HALF_BLOCK : (int64_t)p->loops->block << 10;
+    const int64_t block = bytes / (int64_t)p->loops->cell;
     product_half_cut cut;
 
     if (p->half) {

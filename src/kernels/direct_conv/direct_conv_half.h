@@ -4,10 +4,38 @@
  */
 #include "kernels/half16.h"
 
+/* Columns of a square of pairs whose rows follow each other; then come the next columns. */
+#ifndef DIRECT_CONV_PAIR_COLUMNS
+#define DIRECT_CONV_PAIR_COLUMNS DIRECT_CONV_BLOCK
+#endif
+
+/* Where the pair of rows `row` and the one after is, in columns from `column` on. */
+SIMD_INLINE int64_t direct_conv_find_pair(int64_t row, int64_t column)
+{
+    const int64_t columns = DIRECT_CONV_PAIR_COLUMNS;
+
+    return (column / columns * DIRECT_CONV_BLOCK + row) / 2 * columns + column % columns;
+}
+
+#if DIRECT_CONV_PAIR_COLUMNS == DIRECT_CONV_BLOCK
 static void direct_conv_halve(float *to, const float *from, int64_t n, int64_t row)
 {
     half16_join_rows(to, from, 2 * n, row);
 }
+#else
+static void direct_conv_halve(float *to, const float *from, int64_t n, int64_t row)
+{
+    const int64_t block = DIRECT_CONV_BLOCK;
+
+    (void)row; /* a block: there are no other weights */
+    for (int64_t i = 0; i < n; i += block * block / 2, to += block * block / 2)
+        for (int64_t r = 0; r < block; r += 2, from += 2 * block)
+            for (int64_t c = 0; c < block; c += LANES)
+                simd_store(to + direct_conv_find_pair(r, c),
+                           half16_join(half16_round(simd_load(from + c)),
+                                       half16_round(simd_load(from + block + c))));
+}
+#endif
 
 /* From pairs of inputs to pairs of outputs: each number is the upper half of a float meanwhile. */
 static void direct_conv_turn(float *to, const float *from)
@@ -20,7 +48,7 @@ static void direct_conv_turn(float *to, const float *from)
 
             SIMD_UNROLL(8) for (int i = 0; i < LANES; i += 2)
             {
-                const uvec pair = (uvec)simd_load(from + (r + i) / 2 * block + c);
+                const uvec pair = (uvec)simd_load(from + direct_conv_find_pair(r + i, c));
 
                 v[i] = (vec)(pair << 16);
                 v[i + 1] = (vec)(pair & ~(uint32_t)UINT16_MAX);
@@ -28,7 +56,8 @@ static void direct_conv_turn(float *to, const float *from)
             simd_transpose(v);
             SIMD_UNROLL(8) for (int i = 0; i < LANES; i += 2)
             {
-                simd_store(to + (c + i) / 2 * block + r, (vec)((uvec)v[i] >> 16 | (uvec)v[i + 1]));
+                simd_store(to + direct_conv_find_pair(c + i, r),
+                           (vec)((uvec)v[i] >> 16 | (uvec)v[i + 1]));
             }
         }
 }

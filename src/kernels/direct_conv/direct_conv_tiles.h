@@ -13,6 +13,9 @@
 #define DIRECT_CONV_BLOCK TILES_NUMBERS
 #define DIRECT_CONV_WORDS (DIRECT_CONV_BLOCK / 2)
 
+/* Of weights, too: halves of the columns are apart, so that a tile is read in one piece. */
+#define DIRECT_CONV_PAIR_COLUMNS TILES_FLOATS
+
 #include "kernels/direct_conv/direct_conv_images.h"
 /* after it */
 #include "kernels/direct_conv/direct_conv_half.h"
@@ -137,13 +140,13 @@ static void direct_conv_sum_up(tiles *t, direct_conv_late *late, int count, cons
 
     tiles_start(t, bias);
     for (int64_t s = 0; s < sum->steps; s++, w += DIRECT_CONV_SQUARE / 2) {
+        TILES_PASS(t, 6, w, TILES_BYTES);
         TILES_LOAD(t, 4, x + sum->at[s], stride);
-        TILES_LOAD(t, 5, second + sum->at[s], stride);
-        TILES_LOAD(t, 6, w, DIRECT_CONV_STRIDE);
-        TILES_LOAD(t, 7, w + TILES_FLOATS, DIRECT_CONV_STRIDE);
         TILES_MULTIPLY(t, 0, 4, 6);
-        TILES_MULTIPLY(t, 1, 4, 7);
+        TILES_LOAD(t, 5, second + sum->at[s], stride);
         TILES_MULTIPLY(t, 2, 5, 6);
+        TILES_PASS(t, 7, w + DIRECT_CONV_SQUARE / 4, TILES_BYTES);
+        TILES_MULTIPLY(t, 1, 4, 7);
         TILES_MULTIPLY(t, 3, 5, 7);
         for (int end = row + each < rows ? row + each : rows; row < end; row++)
             direct_conv_put_row(late, row);
@@ -226,13 +229,13 @@ static void direct_conv_correlation(tiles *t, float *dw, const float *x, const f
         for (int64_t p = 0; p < walk->pixels; p += DIRECT_CONV_AFTER) {
             const float *lines = dy + p * DIRECT_CONV_BLOCK, *pairs = x + p * DIRECT_CONV_BLOCK;
 
-            TILES_LOAD(t, 4, lines, TILES_BYTES);
-            TILES_LOAD(t, 5, lines + TILES_ROWS * DIRECT_CONV_AFTER, TILES_BYTES);
-            TILES_LOAD(t, 6, pairs, DIRECT_CONV_STRIDE);
-            TILES_LOAD(t, 7, pairs + TILES_FLOATS, DIRECT_CONV_STRIDE);
+            TILES_PASS(t, 6, pairs, DIRECT_CONV_STRIDE);
+            TILES_PASS(t, 4, lines, TILES_BYTES);
             TILES_MULTIPLY(t, 0, 4, 6);
-            TILES_MULTIPLY(t, 1, 4, 7);
+            TILES_PASS(t, 5, lines + TILES_ROWS * DIRECT_CONV_AFTER, TILES_BYTES);
             TILES_MULTIPLY(t, 2, 5, 6);
+            TILES_PASS(t, 7, pairs + TILES_FLOATS, DIRECT_CONV_STRIDE);
+            TILES_MULTIPLY(t, 1, 4, 7);
             TILES_MULTIPLY(t, 3, 5, 7);
         }
     TILES_STORE(t, 0, dw, DIRECT_CONV_STRIDE);

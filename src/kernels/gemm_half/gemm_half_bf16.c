@@ -1,6 +1,7 @@
 /* gemm_half_bf16.c - the loops of gemm_half.h with products by AVX-512 with BF16. */
 #define GEMM_HALF_TABLE gemm_half_loops_bf16
 #define GEMM_HALF_NAME  "bf16"
+#define GEMM_HALF_BLOCK 1280
 
 #include "kernels/gemm_half/gemm_half_impl.h"
 
@@ -62,6 +63,6 @@ static void gemm_half_multiply(const gemm_half_job *job)
                              job->bias ? job->bias + i * GEMM_HALF_PANEL : NULL,
                              a + r * GEMM_HALF_STEP, b, job->steps);
         if (job->last)
-            gemm_half_put(job, done, i * GEMM_HALF_PANEL);
+            gemm_half_put(job, done, i * GEMM_HALF_PANEL, 0, job->rows);
     }
 }

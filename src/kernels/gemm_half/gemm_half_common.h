@@ -64,13 +64,15 @@ SIMD_INLINE half16 gemm_half_some(const uint16_t *from, int64_t n, const bool wh
 
 /* --- sums --- */
 
-static void gemm_half_put_half(const gemm_half_job *job, const float *sums, int64_t column)
+static void gemm_half_put_half(const gemm_half_job *job, const float *sums, int64_t column,
+                               int64_t row, int64_t end)
 {
     const int64_t n = gemm_half_least(job->columns - column, GEMM_HALF_PANEL);
-    uint16_t *y = (uint16_t *)job->y + column;
 
-    for (int64_t r = 0; r < job->rows; r++, y += job->step, sums += GEMM_HALF_PANEL) {
-        const vec pairs = gemm_half_pairs(simd_load(sums), simd_load(sums + LANES));
+    for (; row < end; row++) {
+        const float *sum = sums + row * GEMM_HALF_PANEL;
+        const vec pairs = gemm_half_pairs(simd_load(sum), simd_load(sum + LANES));
+        uint16_t *y = (uint16_t *)job->y + row * job->step + column;
 
         if (n == GEMM_HALF_PANEL)
             simd_store_any((float *)(void *)y, pairs);
@@ -79,20 +81,23 @@ static void gemm_half_put_half(const gemm_half_job *job, const float *sums, int6
     }
 }
 
-static void gemm_half_put_floats(const gemm_half_job *job, const float *sums, int64_t column)
+static void gemm_half_put_floats(const gemm_half_job *job, const float *sums, int64_t column,
+                                 int64_t row, int64_t end)
 {
     const int64_t n = gemm_half_least(job->columns - column, GEMM_HALF_PANEL);
-    float *y = (float *)job->y + column;
 
-    for (int64_t r = 0; r < job->rows; r++, y += job->step, sums += GEMM_HALF_PANEL) {
+    for (; row < end; row++) {
+        const float *from = sums + row * GEMM_HALF_PANEL;
+        float *y = (float *)job->y + row * job->step + column;
+
         if (n < GEMM_HALF_PANEL) {
             for (int64_t i = 0; i < n; i++)
-                y[i] = job->add ? y[i] + sums[i] : sums[i];
+                y[i] = job->add ? y[i] + from[i] : from[i];
             continue;
         }
         SIMD_UNROLL(2) for (int i = 0; i < GEMM_HALF_PANEL; i += LANES)
         {
-            vec sum = simd_load(sums + i);
+            vec sum = simd_load(from + i);
 
             if (job->add)
                 sum += simd_load_any(y + i);
@@ -101,10 +106,12 @@ static void gemm_half_put_floats(const gemm_half_job *job, const float *sums, in
     }
 }
 
-static void gemm_half_put(const gemm_half_job *job, const float *sums, int64_t column)
+/* Rows [row, end) of a panel's results, whose first column is `column`. */
+SIMD_INLINE void gemm_half_put(const gemm_half_job *job, const float *sums, int64_t column,
+                               int64_t row, int64_t end)
 {
     if (job->half)
-        gemm_half_put_half(job, sums, column);
+        gemm_half_put_half(job, sums, column, row, end);
     else
-        gemm_half_put_floats(job, sums, column);
+        gemm_half_put_floats(job, sums, column, row, end);
 }

@@ -1,6 +1,7 @@
 /*
  * gemm_half_impl.h - the loops of gemm_half.h but for products, with panels of pairs. Included by a
- * file that defines GEMM_HALF_TABLE and GEMM_HALF_NAME, and after this gemm_half_multiply.
+ * file that defines GEMM_HALF_TABLE, GEMM_HALF_NAME and GEMM_HALF_BLOCK, and after this
+ * gemm_half_multiply.
  */
 #include "kernels/gemm_half/gemm_half_common.h"
 
@@ -179,6 +180,7 @@ static void gemm_half_multiply(const gemm_half_job *job);
 const gemm_half_loops GEMM_HALF_TABLE = {
     .name = GEMM_HALF_NAME,
     .cell = sizeof(uint16_t),
+    .block = GEMM_HALF_BLOCK,
     .rows = gemm_half_rows,
     .columns = gemm_half_columns,
     .float_rows = gemm_half_float_rows,

@@ -167,7 +167,7 @@ SIMD_INLINE void widened_multiply_rows(const gemm_half_job *job, int64_t first, 
         widened_sum_up(job->last ? done : sums, job->first ? NULL : sums,
                        job->bias ? job->bias + i * GEMM_HALF_PANEL : NULL, a, b, job->steps, rows);
         if (job->last)
-            gemm_half_put(&some, done, i * GEMM_HALF_PANEL);
+            gemm_half_put(&some, done, i * GEMM_HALF_PANEL, 0, some.rows);
     }
 }
 
@@ -184,6 +184,7 @@ static void widened_multiply(const gemm_half_job *job)
 const gemm_half_loops gemm_half_loops_widened = {
     .name = "bf16 in floats",
     .cell = sizeof(float),
+    .block = 1280,
     .rows = widened_rows,
     .columns = widened_columns,
     .float_rows = widened_float_rows,
