@@ -95,26 +95,42 @@ typedef struct flops_tiles {
 
 #define FLOPS_TILES     8
 #define FLOPS_AMX_TURNS 4000
+#define FLOPS_NUMBERS   (16 * 32) /* of a tile */
+
+/* Numbers of BF16 from 2^-8 to 2 of either sign, so that the CPU has as much to do as with data: of
+   zeros it multiplies up to a quarter more. */
+static void flops_fill(uint16_t *numbers, int64_t n)
+{
+    uint32_t state = 1;
+
+    for (int64_t i = 0; i < n; i++) {
+        state = state * 1664525u + 1013904223u; /* Numerical Recipes, 3rd edition, 7.1.4 */
+        numbers[i] = (uint16_t)((state >> 31) << 15 | (0x3b80u + (state >> 16) % 0x480u));
+    }
+}
 
 /* Four tiles of sums, so that none waits for itself. */
 __attribute__((target("amx-tile,amx-bf16"))) static double flops_amx(float *sink)
 {
     _Alignas(64) flops_tiles tiles = {.palette = 1};
+    _Alignas(64) uint16_t numbers[4][FLOPS_NUMBERS];
     _Alignas(64) float out[16 * 16];
 
     for (int i = 0; i < FLOPS_TILES; i++) {
         tiles.row_bytes[i] = 64;
         tiles.rows[i] = 16;
     }
+    flops_fill(numbers[0], 4 * (int64_t)FLOPS_NUMBERS);
     _tile_loadconfig(&tiles);
+    __asm__ volatile("" ::: "memory"); /* the compiler does not know what loads of tiles read */
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    _tile_zero(4);
-    _tile_zero(5);
-    _tile_zero(6);
-    _tile_zero(7);
+    _tile_loadd(4, numbers[0], 64);
+    _tile_loadd(5, numbers[1], 64);
+    _tile_loadd(6, numbers[2], 64);
+    _tile_loadd(7, numbers[3], 64);
     for (int turn = 0; turn < FLOPS_AMX_TURNS; turn++) {
         _tile_dpbf16ps(0, 4, 6);
         _tile_dpbf16ps(1, 4, 7);

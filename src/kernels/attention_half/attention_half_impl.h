@@ -170,15 +170,6 @@ SIMD_INLINE vec attention_half_first(vec x, int64_t n, float other)
 #endif
 }
 
-SIMD_INLINE float attention_half_add_up(vec all)
-{
-    float sum = 0;
-
-    for (int l = 0; l < LANES; l++)
-        sum += all[l];
-    return sum;
-}
-
 SIMD_INLINE void attention_half_store(uint16_t *to, vec first, vec second)
 {
     half16_store_two(to, first, second);
@@ -189,7 +180,7 @@ SIMD_INLINE void attention_half_store(uint16_t *to, vec first, vec second)
 static float attention_half_softmax(uint16_t *p, float *s, int64_t own, int64_t panels, float scale)
 {
     vec high = simd_splat(-INFINITY), all = {0}, other = {0};
-    float most = -INFINITY, sum, inverse;
+    float most, sum, inverse;
 
     for (int64_t i = 0; i < panels; i++)
         for (int64_t h = 0; h < ATTENTION_HALF_PANEL; h += LANES) {
@@ -202,9 +193,7 @@ static float attention_half_softmax(uint16_t *p, float *s, int64_t own, int64_t 
             high = simd_select((ivec)(x > high), x, high);
 #endif
         }
-    for (int l = 0; l < LANES; l++)
-        most = high[l] > most ? high[l] : most;
-    most *= scale;
+    most = simd_most(high) * scale;
     for (int64_t i = 0; i < panels; i++) {
         float *row = s + i * ATTENTION_HALF_CELLS;
         const int64_t rest = own - i * ATTENTION_HALF_PANEL;
@@ -218,7 +207,7 @@ static float attention_half_softmax(uint16_t *p, float *s, int64_t own, int64_t 
         all += first;
         other += second;
     }
-    sum = attention_half_add_up(all + other);
+    sum = simd_add_up(all + other);
     inverse = 1 / sum;
     for (int64_t i = 0; i < panels; i++, p += ATTENTION_HALF_CELLS, s += ATTENTION_HALF_CELLS)
         attention_half_store(p, simd_load(s) * inverse, simd_load(s + LANES) * inverse);
@@ -283,7 +272,7 @@ static float attention_half_dot(const uint16_t *a, const uint16_t *b, int64_t n)
         memcpy(some[1], b, (size_t)n * sizeof(*b));
         all += half16_load(some[0]) * half16_load(some[1]);
     }
-    return attention_half_add_up(all);
+    return simd_add_up(all);
 }
 
 /* What weights of a row are made from: exp(S scale - norm) and P (dP - mean) scale. */
