@@ -7,7 +7,7 @@
 #define SIMD_EXP_LEAST (-87.0f) /* exp of less is taken for that of this: 1.6e-38 */
 #define SIMD_EXP_MOST  87.0f    /* x is no more than this */
 
-#define SIMD_EXP_NEAR  0.34f    /* below ln(2) / 2 */
+#define SIMD_EXP_NEAR 0.34f /* below ln(2) / 2 */
 
 /* (exp(r) - 1) / r for |r| <= ln(2) / 2, by the Taylor polynomial of exp. */
 SIMD_INLINE vec simd_exp_slope(vec r)

@@ -11,6 +11,7 @@
 #include "backends/cpu/attention_half.h"
 #include "backends/cpu/direct_conv.h"
 #include "backends/cpu/linear_half.h"
+#include "backends/cpu/window_conv.h"
 #include "core/isa.h"
 #include "half_loops.h"
 
@@ -33,8 +34,26 @@ static unsigned loops_half(void)
     return CPU_HALF;
 }
 
-/* The kernels of a form and the backends with them first; `attention` is a kernel, or NULL. */
-#define HALF_LOOPS(form, conv, gemm, attention)                                                    \
+static co_status tiles_window_plan(co_call *call)
+{
+    return window_conv_plan_with(call, &direct_conv_loops_plain);
+}
+
+static const co_kernel tiles_window = {.op = "conv2d",
+                                       .name = "windows",
+                                       .reads = CPU_READS,
+                                       .self_size = sizeof(window_conv),
+                                       .half = CPU_HALF,
+                                       .supports = window_conv_fits,
+                                       .plan = tiles_window_plan,
+                                       .plan_backward = window_conv_plan_backward,
+                                       .forward = window_conv_forward,
+                                       .backward = window_conv_backward,
+                                       .fini = direct_fini};
+
+/* The kernels of a form and the backends with them first; `few` is the kernel for few channels, or
+   that for any again; `attention` is a kernel, or NULL. */
+#define HALF_LOOPS(form, conv, gemm, few, attention)                                               \
     static co_status form##_conv_plan(co_call *call)                                               \
     {                                                                                              \
         return direct_plan_with(call, &(conv));                                                    \
@@ -67,8 +86,8 @@ static unsigned loops_half(void)
                                             .forward = linear_half_forward,                        \
                                             .backward = linear_half_backward};                     \
                                                                                                    \
-    static const co_kernel *const form##_kernels[] = {&form##_conv, &form##_linear, attention,     \
-                                                      NULL};                                       \
+    static const co_kernel *const form##_kernels[] = {few, &form##_conv, &form##_linear,           \
+                                                      attention, NULL};                            \
                                                                                                    \
     static const co_backend form##_backend = {.name = #form " alone",                              \
                                               .summary = "kernels of one form of product",         \
@@ -95,11 +114,11 @@ static unsigned loops_half(void)
                                                .backward = attention_half_backward};
 
 HALF_ATTENTION(tiles, attention_half_loops_plain, gemm_half_loops_plain)
-HALF_LOOPS(tiles, direct_conv_loops_plain, gemm_half_loops_plain, &tiles_attention)
+HALF_LOOPS(tiles, direct_conv_loops_plain, gemm_half_loops_plain, &tiles_window, &tiles_attention)
 #ifdef CO_KERNELS_X86
 HALF_ATTENTION(pairs, attention_half_loops_bf16, gemm_half_loops_bf16)
-HALF_LOOPS(pairs, direct_conv_loops_bf16, gemm_half_loops_bf16, &pairs_attention)
-HALF_LOOPS(floats, direct_conv_loops_widened, gemm_half_loops_widened, NULL)
+HALF_LOOPS(pairs, direct_conv_loops_bf16, gemm_half_loops_bf16, &pairs_conv, &pairs_attention)
+HALF_LOOPS(floats, direct_conv_loops_widened, gemm_half_loops_widened, &floats_conv, NULL)
 #endif
 
 static const half_loops loops_all[] = {

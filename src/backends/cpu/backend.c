@@ -31,6 +31,7 @@ static void backend_describe_call(char *out, size_t size, const co_call *call, b
 static const co_kernel *const backend_kernels[] = {
     /* conv2d */
     &co_cpu_lanes_conv2d,
+    &co_cpu_window_conv,
     &co_cpu_phase_conv,
     &co_cpu_amx_conv,
     &co_cpu_winograd,

@@ -420,8 +420,12 @@ static void attention_half_put(uint16_t *to, const float *sums, const attention_
             simd_transpose(v);
             for (int64_t l = 0; l < attention_half_least(shape->length - t, LANES); l++) {
                 const half16 row = half16_round(v[l]);
+                uint16_t *place = to + (t + l) * shape->in + d;
 
-                memcpy(to + (t + l) * shape->in + d, &row, (size_t)n * sizeof(*to));
+                if (n == LANES)
+                    *(loose_half16 *)(void *)place = row;
+                else
+                    memcpy(place, &row, (size_t)n * sizeof(*to));
             }
         }
 }

@@ -82,8 +82,8 @@ KERNEL(update_lamb_take, cuda_update)
 
     PHASE
         if (THREAD == 0)
-            rates = co_lamb_rates_of(arg.beta1, arg.beta2, arg.eps, arg.values, arg.missed,
-                                     arg.decay);
+            rates =
+                co_lamb_rates_of(arg.beta1, arg.beta2, arg.eps, arg.values, arg.missed, arg.decay);
     EACH (i, n)
         co_lamb_take(arg.first + i, arg.second + i, arg.grad[i], &rates);
 }
@@ -96,8 +96,8 @@ KERNEL(update_lamb_squares, cuda_update)
 
     PHASE {
         if (THREAD == 0)
-            rates = co_lamb_rates_of(arg.beta1, arg.beta2, arg.eps, arg.values, arg.missed,
-                                     arg.decay);
+            rates =
+                co_lamb_rates_of(arg.beta1, arg.beta2, arg.eps, arg.values, arg.missed, arg.decay);
         if (THREAD < 8)
             sum[THREAD] = 0;
     }
@@ -134,8 +134,8 @@ KERNEL(update_lamb_move, cuda_update)
 
     PHASE
         if (THREAD == 0) {
-            rates = co_lamb_rates_of(arg.beta1, arg.beta2, arg.eps, arg.values, arg.missed,
-                                     arg.decay);
+            rates =
+                co_lamb_rates_of(arg.beta1, arg.beta2, arg.eps, arg.values, arg.missed, arg.decay);
             rate = co_lamb_rate(arg.values, arg.plain, arg.squares[0], arg.squares[1]);
         }
     EACH (i, n)
