@@ -17,7 +17,7 @@ const ops_case cases_conv2d[] = {
     {"conv2d of few channels in pieces",
      2,
      {3, {3, 70, 229}},
-     "data; conv2d {out: 36, kernel: 7, stride: 2, padding: 3}",
+     "data; conv2d {out: 70, kernel: 7, stride: 2, padding: 3}",
      false},
     CONV("conv2d vector + 1 channels", 2, 17, 5, 5, "out: 33, kernel: 3, padding: 1"),
     CONV("conv2d whole vectors", 4, 16, 8, 8, "out: 32, kernel: 3, padding: 1"),

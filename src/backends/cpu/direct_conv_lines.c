@@ -21,6 +21,14 @@ static bool lines_join(const direct *self)
     return self->weight.taps == 1;
 }
 
+/* Columns of a kernel whose rows read the same copies of x: of neighbouring rows. */
+static int64_t lines_columns(const direct *self)
+{
+    const direct_image *image = &self->pairs.image;
+
+    return image->phases[0] == 1 ? image->phases[1] : 0;
+}
+
 /* Words from a sample's copies of a block of x or dy to the next one's. */
 static int64_t lines_step(const direct *self, bool x)
 {
@@ -160,7 +168,8 @@ static void lines_meet(const lines_run *run, co_range held, co_range come, int t
                                    .x_pixel = area->x_pixel,
                                    .dy_sample = area->y_block,
                                    .dy_row = area->y_row,
-                                   .dy_block = area->y_block};
+                                   .dy_block = area->y_block,
+                                   .columns = lines_columns(self)};
 
     for (int64_t i = mine.begin; i < mine.end; i++) {
         const bool holds_x = self->lines.holds_x;

@@ -118,7 +118,7 @@ co_status window_conv_plan_with(co_call *call, const direct_conv_loops *loops)
     self->packed_at =
         window_take(call, &used, direct_words(&self->direct, self->blocks * window_panel(self)));
     self->room_at = window_take(call, &used, self->blocks * window_panel(self));
-    self->sum_at = window_take(call, &used, a->out * self->taps * CPU_AMX_BLOCK);
+    self->windows_at = window_take(call, &used, a->out * self->taps * CPU_AMX_BLOCK);
     self->bias_at = window_take(call, &used, self->blocks * CPU_AMX_BLOCK);
     window_need_line(call, self,
                      window_reach(self, self->forward_rows) * self->columns * loops->words);
@@ -135,9 +135,9 @@ co_status window_conv_plan_backward(co_call *call)
     self->direct.back_src = cpu_plan_operand(call, &used, call->in[0], cpu_plain());
     self->direct.grad_out =
         cpu_plan_operand(call, &used, call->grad_out[0], cpu_blocks(CPU_AMX_BLOCK));
-    self->room_at = window_take(call, &used, self->blocks * window_panel(self));
-    self->sum_at = window_take(call, &used, self->direct.weight.out * self->taps * CPU_AMX_BLOCK);
-    self->bias_at = window_take(call, &used, self->blocks * CPU_AMX_BLOCK);
+    self->gradient_at = window_take(call, &used, self->blocks * window_panel(self));
+    self->gradient_windows_at = window_take(call, &used, self->direct.weight.out * self->taps * CPU_AMX_BLOCK);
+    self->gradient_bias_at = window_take(call, &used, self->blocks * CPU_AMX_BLOCK);
     self->pairs_at = window_take(call, &used, self->stride[0] * window_phase_words(self));
     self->lines_at = window_take(call, &used, self->blocks * window_lines_words(self));
     window_need_line(call, self, 0);
@@ -168,7 +168,7 @@ static void window_pack(const window_conv *self, const co_call *call)
     const direct_conv_weight shape = window_weight(self);
     const int64_t row = self->channels * self->taps * self->width, panel = window_panel(self);
     const float *weight = call->param[0].data;
-    float *windows = direct_scratch(call, self->sum_at), *room;
+    float *windows = direct_scratch(call, self->windows_at), *room;
 
     memset(windows, 0, (size_t)(shape.out * shape.in * shape.taps) * sizeof(float));
     for (int64_t o = 0; o < shape.out; o++)
@@ -189,11 +189,11 @@ static void window_unpack(const window_conv *self, const co_call *call, const co
 {
     const direct_conv_weight shape = window_weight(self);
     const int64_t row = self->channels * self->taps * self->width;
-    float *windows = direct_scratch(call, self->sum_at), *gradient = call->grad_param[0].data;
+    float *windows = direct_scratch(call, self->gradient_windows_at), *gradient = call->grad_param[0].data;
 
     for (int64_t k = 0; k < self->blocks; k++)
         self->direct.loops->unpack(windows,
-                                   direct_scratch(call, self->room_at) + k * window_panel(self),
+                                   direct_scratch(call, self->gradient_at) + k * window_panel(self),
                                    &shape, k, false);
     for (int64_t o = 0; o < shape.out; o++)
         for (int64_t i = 0; i < row; i++) {
@@ -414,7 +414,7 @@ static void window_add_piece(const window_conv *self, const co_call *call, int64
         const bool add = s > 0 || first > 0;
 
         self->direct.loops->lines(lines + k * words, from, &how);
-        self->direct.loops->correlate(direct_scratch(call, self->room_at) + k * window_panel(self),
+        self->direct.loops->correlate(direct_scratch(call, self->gradient_at) + k * window_panel(self),
                                       window_panel(self), pairs, lines + k * words, 1, &walk, &sum,
                                       add);
     }
@@ -440,7 +440,7 @@ co_status window_conv_backward(co_call *call, const co_run *run)
     }
     window_unpack(self, call, run);
     if (call->n_param > 1)
-        direct_find_bias(&self->direct, call, run, dy, direct_scratch(call, self->bias_at),
+        direct_find_bias(&self->direct, call, run, dy, direct_scratch(call, self->gradient_bias_at),
                          threads);
     return CO_OK;
 }

@@ -13,7 +13,9 @@ typedef struct window_conv {
     int64_t blocks;                    /* of results */
     int64_t forward_rows, weight_rows; /* results' rows in a piece: forward, of the gradient */
     int64_t line;                      /* numbers of a row of the image with its padding */
-    size_t packed_at, room_at, bias_at, sum_at, pairs_at, lines_at; /* in scratch */
+    size_t windows_at, room_at, packed_at, bias_at; /* in scratch, forward: the weight, as one of
+                                                       windows and packed */
+    size_t gradient_at, gradient_windows_at, gradient_bias_at, pairs_at, lines_at; /* backward */
 } window_conv;
 
 /* What a kernel has that is such a convolution, with loops that have `lines`; see direct_conv.h. */

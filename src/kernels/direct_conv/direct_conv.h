@@ -49,6 +49,7 @@ typedef struct direct_conv_walk {
     int64_t samples, rows, pixels;
     int64_t x_sample, x_row, x_pixel;
     int64_t dy_sample, dy_row, dy_block;
+    int64_t columns; /* of the kernel, if steps that are so many apart read the same copy; else 0 */
 } direct_conv_walk;
 
 /* A copy of a plane: its pixel (r, c) is (top + r step[0], left + c step[1]) of the image, or 0

@@ -244,6 +244,84 @@ static void direct_conv_correlation(tiles *t, float *dw, const float *x, const f
     TILES_STORE(t, 3, second + TILES_FLOATS, DIRECT_CONV_STRIDE);
 }
 
+#define DIRECT_CONV_ROWS 3 /* of a kernel, whose steps are summed up together */
+
+/* dw of steps that read rows of one copy, most of whose lines are in the first-level cache then:
+   32 outputs and, one after the other, both halves of the inputs. The order of sums is that of
+   direct_conv_correlation. */
+static void direct_conv_correlate_rows(tiles *t, float *const dw[DIRECT_CONV_ROWS],
+                                       const float *const x[DIRECT_CONV_ROWS], const float *dy,
+                                       const direct_conv_walk *walk, bool add)
+{
+    const int64_t second = TILES_ROWS * DIRECT_CONV_BLOCK;
+
+    for (int64_t h = 0; h < DIRECT_CONV_BLOCK; h += TILES_FLOATS) {
+        TILES_ZERO(t, 0);
+        TILES_ZERO(t, 1);
+        TILES_ZERO(t, 2);
+        TILES_ZERO(t, 3);
+        TILES_ZERO(t, 4);
+        TILES_ZERO(t, 5);
+        if (add) {
+            TILES_LOAD(t, 0, dw[0] + h, DIRECT_CONV_STRIDE);
+            TILES_LOAD(t, 1, dw[0] + second + h, DIRECT_CONV_STRIDE);
+            TILES_LOAD(t, 2, dw[1] + h, DIRECT_CONV_STRIDE);
+            TILES_LOAD(t, 3, dw[1] + second + h, DIRECT_CONV_STRIDE);
+            TILES_LOAD(t, 4, dw[2] + h, DIRECT_CONV_STRIDE);
+            TILES_LOAD(t, 5, dw[2] + second + h, DIRECT_CONV_STRIDE);
+        }
+        for (int64_t n = 0; n < walk->samples; n++)
+            for (int64_t p = 0; p < walk->pixels; p += DIRECT_CONV_AFTER) {
+                const int64_t at = n * walk->x_sample + p * DIRECT_CONV_BLOCK + h;
+                const float *lines = dy + n * walk->dy_sample + p * DIRECT_CONV_BLOCK;
+
+                TILES_LOAD(t, 7, lines, TILES_BYTES);
+                TILES_LOAD(t, 6, x[0] + at, DIRECT_CONV_STRIDE);
+                TILES_MULTIPLY(t, 0, 7, 6);
+                TILES_LOAD(t, 6, x[1] + at, DIRECT_CONV_STRIDE);
+                TILES_MULTIPLY(t, 2, 7, 6);
+                TILES_LOAD(t, 6, x[2] + at, DIRECT_CONV_STRIDE);
+                TILES_MULTIPLY(t, 4, 7, 6);
+                TILES_LOAD(t, 7, lines + TILES_ROWS * DIRECT_CONV_AFTER, TILES_BYTES);
+                TILES_MULTIPLY(t, 5, 7, 6);
+                TILES_LOAD(t, 6, x[1] + at, DIRECT_CONV_STRIDE);
+                TILES_MULTIPLY(t, 3, 7, 6);
+                TILES_LOAD(t, 6, x[0] + at, DIRECT_CONV_STRIDE);
+                TILES_MULTIPLY(t, 1, 7, 6);
+            }
+        TILES_STORE(t, 0, dw[0] + h, DIRECT_CONV_STRIDE);
+        TILES_STORE(t, 1, dw[0] + second + h, DIRECT_CONV_STRIDE);
+        TILES_STORE(t, 2, dw[1] + h, DIRECT_CONV_STRIDE);
+        TILES_STORE(t, 3, dw[1] + second + h, DIRECT_CONV_STRIDE);
+        TILES_STORE(t, 4, dw[2] + h, DIRECT_CONV_STRIDE);
+        TILES_STORE(t, 5, dw[2] + second + h, DIRECT_CONV_STRIDE);
+    }
+}
+
+/* All steps of a block of inputs and one of outputs. */
+static void direct_conv_correlate_block(tiles *t, float *dw, const float *x, const float *dy,
+                                        const direct_conv_walk *walk, const direct_conv_sum *sum,
+                                        bool add)
+{
+    const int64_t columns = walk->columns;
+
+    if (columns == 0 || sum->steps != DIRECT_CONV_ROWS * columns) {
+        for (int64_t s = 0; s < sum->steps; s++)
+            direct_conv_correlation(t, dw + s * DIRECT_CONV_SQUARE, x + sum->at[s], dy, walk, add);
+        return;
+    }
+    for (int64_t c = 0; c < columns; c++) {
+        const int64_t step[DIRECT_CONV_ROWS] = {c, c + columns, c + 2 * columns};
+        float *const to[DIRECT_CONV_ROWS] = {dw + step[0] * DIRECT_CONV_SQUARE,
+                                             dw + step[1] * DIRECT_CONV_SQUARE,
+                                             dw + step[2] * DIRECT_CONV_SQUARE};
+        const float *const from[DIRECT_CONV_ROWS] = {
+            x + sum->at[step[0]], x + sum->at[step[1]], x + sum->at[step[2]]};
+
+        direct_conv_correlate_rows(t, to, from, dy, walk, add);
+    }
+}
+
 static void direct_conv_correlate(float *dw, int64_t panel, const float *x, const float *dy,
                                   int columns, const direct_conv_walk *walk,
                                   const direct_conv_sum *sum, bool add)
@@ -251,10 +329,8 @@ static void direct_conv_correlate(float *dw, int64_t panel, const float *x, cons
     tiles t;
 
     tiles_begin(&t, TILES_ROWS);
-    for (int64_t s = 0; s < sum->steps; s++)
-        for (int q = 0; q < columns; q++)
-            direct_conv_correlation(&t, dw + q * panel + s * DIRECT_CONV_SQUARE, x + sum->at[s],
-                                    dy + q * walk->dy_block, walk, add);
+    for (int q = 0; q < columns; q++)
+        direct_conv_correlate_block(&t, dw + q * panel, x, dy + q * walk->dy_block, walk, sum, add);
     tiles_end(&t);
 }
 
