@@ -136,7 +136,8 @@ co_status window_conv_plan_backward(co_call *call)
     self->direct.grad_out =
         cpu_plan_operand(call, &used, call->grad_out[0], cpu_blocks(CPU_AMX_BLOCK));
     self->gradient_at = window_take(call, &used, self->blocks * window_panel(self));
-    self->gradient_windows_at = window_take(call, &used, self->direct.weight.out * self->taps * CPU_AMX_BLOCK);
+    self->gradient_windows_at =
+        window_take(call, &used, self->direct.weight.out * self->taps * CPU_AMX_BLOCK);
     self->gradient_bias_at = window_take(call, &used, self->blocks * CPU_AMX_BLOCK);
     self->pairs_at = window_take(call, &used, self->stride[0] * window_phase_words(self));
     self->lines_at = window_take(call, &used, self->blocks * window_lines_words(self));
@@ -189,7 +190,8 @@ static void window_unpack(const window_conv *self, const co_call *call, const co
 {
     const direct_conv_weight shape = window_weight(self);
     const int64_t row = self->channels * self->taps * self->width;
-    float *windows = direct_scratch(call, self->gradient_windows_at), *gradient = call->grad_param[0].data;
+    float *windows = direct_scratch(call, self->gradient_windows_at),
+          *gradient = call->grad_param[0].data;
 
     for (int64_t k = 0; k < self->blocks; k++)
         self->direct.loops->unpack(windows,
@@ -414,9 +416,9 @@ static void window_add_piece(const window_conv *self, const co_call *call, int64
         const bool add = s > 0 || first > 0;
 
         self->direct.loops->lines(lines + k * words, from, &how);
-        self->direct.loops->correlate(direct_scratch(call, self->gradient_at) + k * window_panel(self),
-                                      window_panel(self), pairs, lines + k * words, 1, &walk, &sum,
-                                      add);
+        self->direct.loops->correlate(
+            direct_scratch(call, self->gradient_at) + k * window_panel(self), window_panel(self),
+            pairs, lines + k * words, 1, &walk, &sum, add);
     }
 }
 

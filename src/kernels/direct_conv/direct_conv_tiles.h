@@ -315,8 +315,8 @@ static void direct_conv_correlate_block(tiles *t, float *dw, const float *x, con
         float *const to[DIRECT_CONV_ROWS] = {dw + step[0] * DIRECT_CONV_SQUARE,
                                              dw + step[1] * DIRECT_CONV_SQUARE,
                                              dw + step[2] * DIRECT_CONV_SQUARE};
-        const float *const from[DIRECT_CONV_ROWS] = {
-            x + sum->at[step[0]], x + sum->at[step[1]], x + sum->at[step[2]]};
+        const float *const from[DIRECT_CONV_ROWS] = {x + sum->at[step[0]], x + sum->at[step[1]],
+                                                     x + sum->at[step[2]]};
 
         direct_conv_correlate_rows(t, to, from, dy, walk, add);
     }
