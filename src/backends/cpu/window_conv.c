@@ -117,7 +117,7 @@ co_status window_conv_plan_with(co_call *call, const direct_conv_loops *loops)
     self->direct.src = cpu_plan_operand(call, &used, call->in[0], cpu_plain());
     self->packed_at =
         window_take(call, &used, direct_words(&self->direct, self->blocks * window_panel(self)));
-    self->room_at = window_take(call, &used, self->blocks * window_panel(self));
+    self->room_at = window_take(call, &used, window_panel(self));
     self->windows_at = window_take(call, &used, a->out * self->taps * CPU_AMX_BLOCK);
     self->bias_at = window_take(call, &used, self->blocks * CPU_AMX_BLOCK);
     window_need_line(call, self,

@@ -93,7 +93,7 @@ typedef struct direct_conv_loops {
     /* Of one channel: to floats. */
     void (*spread)(float *to, const void *from, const direct_conv_spread *how);
     /* With pairs, else NULL: `n` words from twice as many floats in rows of `row`, of which
-       neighbours become pairs; `to` may be `from`. */
+       neighbours become pairs; of tiles, each half of a square's columns for itself. */
     void (*halve)(float *to, const float *from, int64_t n, int64_t row);
     /* With pairs and few channels, else NULL: a copy of two planes of single numbers as words, of
        two channels or two samples. `second` may be NULL, for 0; `columns`, and those before the
