@@ -8,7 +8,7 @@
 #include "core/rng.h"
 #include "graph/plan.h"
 
-#define BATCH   8
+#define BATCH   4
 #define CLASSES 3
 
 /* Two blocks with batch norm, dropout, and sums that each end one; a block within the second. */
@@ -25,7 +25,7 @@ static const char network[] =
     "  - linear: 3\n";
 
 static const co_shape sample_shape = {3, {2, 9, 9}};
-static const uint32_t samples[BATCH] = {4, 8, 15, 16, 23, 42, 2, 7};
+static const uint32_t samples[BATCH] = {4, 8, 15, 16};
 static const co_step_values values = {.given.step = 2, .grad_scale = 0.25f};
 static const co_run run = {.seed = 5, .sample = samples, .values = &values};
 

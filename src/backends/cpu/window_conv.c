@@ -16,11 +16,12 @@
 #include "core/isa.h"
 #include "core/parallel.h"
 
-#define WINDOW_COLUMNS    8 /* numbers of a channel in a window */
-#define WINDOW_CHANNELS   (CPU_AMX_BLOCK / WINDOW_COLUMNS)
-#define WINDOW_TAPS       16                /* most rows of a kernel */
-#define WINDOW_BYTES      (1 << 18)         /* of windows that stay in a second-level cache */
-#define WINDOW_PAST_BYTES ((size_t)8 << 20) /* of results that no cache keeps */
+#define WINDOW_COLUMNS       8 /* numbers of a channel in a window */
+#define WINDOW_CHANNELS      (CPU_AMX_BLOCK / WINDOW_COLUMNS)
+#define WINDOW_TAPS          16 /* most rows of a kernel */
+#define WINDOW_LEAST_RESULTS 16
+#define WINDOW_BYTES         (1 << 18)         /* of windows that stay in a second-level cache */
+#define WINDOW_PAST_BYTES    ((size_t)8 << 20) /* of results that no cache keeps */
 
 typedef uint16_t window_numbers __attribute__((vector_size(WINDOW_COLUMNS * sizeof(uint16_t))));
 
@@ -455,10 +456,16 @@ static co_status window_conv_plan(co_call *call)
     return window_conv_plan_with(call, &direct_conv_loops_amx);
 }
 
+/* With fewer results most of a block is padding, which takes memory, too. */
 static bool window_conv_supports(const co_call *call, const char **why)
 {
     *why = "this CPU has no AMX";
-    return co_isa_has(CO_ISA_AMX) && window_conv_fits(call, why) && cpu_takes(call, why);
+    if (!co_isa_has(CO_ISA_AMX))
+        return false;
+    *why = "its results are few";
+    if (call->out[0]->shape.dim[1] < WINDOW_LEAST_RESULTS)
+        return false;
+    return window_conv_fits(call, why) && cpu_takes(call, why);
 }
 #else
 #define window_conv_plan NULL /* never asked */
