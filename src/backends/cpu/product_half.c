@@ -12,7 +12,6 @@
 #define PRODUCT_HALF_BLOCK   (5 << 18) /* bytes of b that stay in L2 beside what else is there */
 #define PRODUCT_HALF_GROUP   2048      /* maximum elements of a sum at once, where c is rounded, */
 #define PRODUCT_HALF_COLUMNS 768       /* of columns of b, where it is not */
-#define PRODUCT_HALF_PANELS  2 /* of a, whose columns are packed at once: neighbours in memory */
 #define PRODUCT_HALF_ALIGN   64
 
 /* How a product is cut: whole panels and steps. */
@@ -112,7 +111,7 @@ size_t product_half_own_bytes(const product_half *p)
 {
     const product_half_cut cut = product_half_find_cut(p);
 
-    return (size_t)(PRODUCT_HALF_PANELS * GEMM_HALF_PANEL * cut.group) * p->loops->cell +
+    return (size_t)(p->loops->panels * GEMM_HALF_PANEL * cut.group) * p->loops->cell +
            GEMM_HALF_PANEL * sizeof(float);
 }
 
@@ -220,8 +219,8 @@ static void product_half_multiply(const product_half_block *b, const char *a, in
 static void product_half_run_part(const product_half_block *b, const co_range *mine, void *own)
 {
     const size_t each = product_half_place(b, product_half_panel(b));
-    const int64_t most = PRODUCT_HALF_PANELS * GEMM_HALF_PANEL * b->cut->group;
-    const int64_t at_once = b->p->a.columns ? PRODUCT_HALF_PANELS : 1;
+    const int64_t most = b->p->loops->panels * GEMM_HALF_PANEL * b->cut->group;
+    const int64_t at_once = b->p->a.columns ? b->p->loops->panels : 1;
     const int64_t chunk = b->p->a.columns ? GEMM_HALF_STEP : b->elements;
     char *a = own;
     float *line = (float *)(void *)(a + product_half_place(b, most));

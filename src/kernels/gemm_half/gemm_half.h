@@ -47,8 +47,10 @@ typedef struct gemm_half_job {
 typedef struct gemm_half_loops {
     const char *name;
     size_t cell; /* size of a number of a panel */
-    int block;   /* KiB of panels of b that stay in the second-level cache beside sums that are
-                    added to memory, as gradients of weights are */
+    /* What is best where sums are added to memory, as gradients of weights are: KiB of panels of b
+       that stay in the second-level cache, and panels of a whose columns, neighbours in memory, are
+       packed at once. */
+    int block, panels;
     /* A panel of a from rows of BF16, and from columns, which are added up to sum (32), if that is
        not NULL. */
     void (*rows)(void *to, const gemm_half_from *from);

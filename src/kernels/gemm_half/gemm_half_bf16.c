@@ -1,7 +1,8 @@
 /* gemm_half_bf16.c - the loops of gemm_half.h with products by AVX-512 with BF16. */
-#define GEMM_HALF_TABLE gemm_half_loops_bf16
-#define GEMM_HALF_NAME  "bf16"
-#define GEMM_HALF_BLOCK 1280
+#define GEMM_HALF_TABLE  gemm_half_loops_bf16
+#define GEMM_HALF_NAME   "bf16"
+#define GEMM_HALF_BLOCK  1280
+#define GEMM_HALF_PANELS 4
 
 #include "kernels/gemm_half/gemm_half_impl.h"
 

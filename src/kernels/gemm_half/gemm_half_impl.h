@@ -1,7 +1,7 @@
 /*
  * gemm_half_impl.h - the loops of gemm_half.h but for products, with panels of pairs. Included by a
- * file that defines GEMM_HALF_TABLE, GEMM_HALF_NAME and GEMM_HALF_BLOCK, and after this
- * gemm_half_multiply.
+ * file that defines GEMM_HALF_TABLE, GEMM_HALF_NAME, GEMM_HALF_BLOCK and GEMM_HALF_PANELS, and
+ * after this gemm_half_multiply.
  */
 #include "kernels/gemm_half/gemm_half_common.h"
 
@@ -181,6 +181,7 @@ const gemm_half_loops GEMM_HALF_TABLE = {
     .name = GEMM_HALF_NAME,
     .cell = sizeof(uint16_t),
     .block = GEMM_HALF_BLOCK,
+    .panels = GEMM_HALF_PANELS,
     .rows = gemm_half_rows,
     .columns = gemm_half_columns,
     .float_rows = gemm_half_float_rows,

@@ -2,7 +2,8 @@
  * gemm_half_tiles.h - the loops of gemm_half.h with products by tiles. Included by a file that
  * defines GEMM_HALF_TABLE and GEMM_HALF_NAME, and TILES_PLAIN for plain C.
  */
-#define GEMM_HALF_BLOCK 768 /* KiB: see gemm_half_loops */
+#define GEMM_HALF_BLOCK  768 /* KiB: see gemm_half_loops */
+#define GEMM_HALF_PANELS 2
 
 #include "kernels/gemm_half/gemm_half_impl.h"
 #include "kernels/tiles.h"

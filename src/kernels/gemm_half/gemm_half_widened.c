@@ -185,6 +185,7 @@ const gemm_half_loops gemm_half_loops_widened = {
     .name = "bf16 in floats",
     .cell = sizeof(float),
     .block = 1280,
+    .panels = 4,
     .rows = widened_rows,
     .columns = widened_columns,
     .float_rows = widened_float_rows,
