@@ -98,7 +98,7 @@ typedef struct flops_tiles {
 #define FLOPS_NUMBERS   (16 * 32) /* of a tile */
 
 /* Numbers of BF16 from 2^-8 to 2 of either sign, so that the CPU has as much to do as with data: of
-   zeros it multiplies up to a quarter more. */
+   zeros it multiplies up to a third more. */
 static void flops_fill(uint16_t *numbers, int64_t n)
 {
     uint32_t state = 1;

@@ -127,9 +127,7 @@ static inline void tiles_end(tiles *t)
     } while (0)
 #define TILES_ZERO(t, i)               TILES_DO(t, _tile_zero(i))
 #define TILES_LOAD(t, i, from, stride) TILES_DO(t, _tile_loadd(i, from, stride))
-/* Of what comes from the second-level cache and is not read again soon: the first keeps what it
- * has.
- */
+/* Past the first-level cache, which keeps what it has. */
 #define TILES_PASS(t, i, from, stride) TILES_DO(t, _tile_stream_loadd(i, from, stride))
 #define TILES_STORE(t, i, to, stride)  TILES_DO(t, _tile_stored(i, to, stride))
 #define TILES_MULTIPLY(t, sum, a, b)   TILES_DO(t, _tile_dpbf16ps(sum, a, b))

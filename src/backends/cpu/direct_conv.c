@@ -235,9 +235,17 @@ static void direct_pack(const direct_packing *how, int threads)
     CO_PARALLEL_EACH(t, threads, direct_pack_share(how, t, threads));
 }
 
+const float *direct_bring_bias(const direct *self, const co_call *call, float *to)
+{
+    if (call->n_param < 2)
+        return NULL;
+    memset(to, 0, (size_t)(self->forward.blocks * self->loops->lanes) * sizeof(float));
+    memcpy(to, call->param[1].data, (size_t)self->weight.out * sizeof(float));
+    return to;
+}
+
 co_status direct_forward(co_call *call, const co_run *run)
 {
-    const co_conv2d_attr *a = call->attr;
     const direct *self = call->self;
     const int threads = cpu_threads(call);
     float *weight = self->keeps ? call->workspace : direct_scratch(call, self->weight_at);
@@ -247,12 +255,12 @@ co_status direct_forward(co_call *call, const co_run *run)
                                     .panel = self->panel,
                                     .to = weight,
                                     .room = direct_scratch(call, self->room_at)};
-    float *bias = a->bias ? direct_scratch(call, self->bias_at) : NULL;
     const direct_run all = {.self = self,
                             .pass = &self->forward,
                             .x = cpu_address(&self->src, call),
                             .weight = weight,
-                            .bias = bias,
+                            .bias =
+                                direct_bring_bias(self, call, direct_scratch(call, self->bias_at)),
                             .y = call->out[0]->data,
                             .copies = direct_scratch(call, self->copy_at),
                             .n = call->in[0]->shape.dim[0],
@@ -261,10 +269,6 @@ co_status direct_forward(co_call *call, const co_run *run)
     (void)run;
     cpu_bring(&self->src, call, threads);
     direct_pack(&packing, direct_packers(self, call));
-    if (bias) {
-        memset(bias, 0, (size_t)(self->forward.blocks * self->loops->lanes) * sizeof(float));
-        memcpy(bias, call->param[1].data, (size_t)a->out * sizeof(float));
-    }
     direct_multiply(&all);
     return CO_OK;
 }

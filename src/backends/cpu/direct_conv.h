@@ -134,6 +134,8 @@ typedef struct direct_run {
     int threads;
 } direct_run;
 
+/* The bias at `to`, with zeros up to whole blocks of results; NULL: there is none. */
+const float *direct_bring_bias(const direct *self, const co_call *call, float *to);
 /* All results of the pass. */
 void direct_multiply(const direct_run *run);
 /* The gradients of weight and bias. */
@@ -174,6 +176,15 @@ static inline bool direct_widens(const direct_conv_loops *loops)
 static inline int64_t direct_words(const direct *self, int64_t floats)
 {
     return direct_has_pairs(self->loops) ? floats / 2 : floats;
+}
+
+#define DIRECT_PAST_BYTES ((size_t)8 << 20)
+
+/* Whether so many numbers of results leave none in a cache for when they are read: then they need
+   not be read into one to be written. */
+static inline bool direct_goes_past(const direct *self, int64_t numbers)
+{
+    return (size_t)numbers * self->loops->cell >= DIRECT_PAST_BYTES;
 }
 
 static inline float *direct_scratch(const co_call *call, size_t at)

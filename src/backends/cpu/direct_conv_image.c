@@ -12,7 +12,6 @@
 #define DIRECT_SMALL_CHUNK  (1 << 15)
 #define DIRECT_LEAST_PIXELS 28
 #define DIRECT_COLUMN_WORDS (1 << 16)
-#define DIRECT_PAST_BYTES   ((size_t)8 << 20)
 
 /* A piece of the results of a sample, and the first of the blocks that are computed at once. */
 typedef struct direct_turn {
@@ -47,15 +46,6 @@ static int64_t direct_find_columns(const direct_run *run, int64_t panel, int64_t
     return most > DIRECT_CONV_TOGETHER ? most : DIRECT_CONV_TOGETHER;
 }
 
-/* Whether results are so many that none are left in a cache when they are read: then they need not
-   be read into one to be written. */
-static bool direct_goes_past(const direct_run *run)
-{
-    const size_t bytes = (size_t)(run->n * run->pass->y_sample) * run->self->loops->cell;
-
-    return bytes >= DIRECT_PAST_BYTES;
-}
-
 /* Whether the first blocks of results read pixels that follow each other in a tensor: by a stride,
    most of what is fetched is not read. */
 static bool direct_fetches(const direct_pass *pass, const direct_part *part)
@@ -87,7 +77,7 @@ static void direct_multiply_share(const direct_run *run, const direct_part *part
                            turn.block * piece.area.y_block + piece.y_at;
 
         piece.area.fetch = turn.block == 0 && direct_fetches(pass, part);
-        piece.area.past = direct_goes_past(run);
+        piece.area.past = direct_goes_past(run->self, run->n * pass->y_sample);
         loops->multiply(
             y + (size_t)at * loops->cell, x + turn.sample * pass->image.sample + piece.x_at,
             run->weight + part->w_at + turn.block * panel, panel,

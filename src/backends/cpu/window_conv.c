@@ -20,8 +20,7 @@
 #define WINDOW_CHANNELS      (CPU_AMX_BLOCK / WINDOW_COLUMNS)
 #define WINDOW_TAPS          16 /* most rows of a kernel */
 #define WINDOW_LEAST_RESULTS 16
-#define WINDOW_BYTES         (1 << 18)         /* of windows that stay in a second-level cache */
-#define WINDOW_PAST_BYTES    ((size_t)8 << 20) /* of results that no cache keeps */
+#define WINDOW_BYTES         (1 << 18) /* of windows that stay in a second-level cache */
 
 typedef uint16_t window_numbers __attribute__((vector_size(WINDOW_COLUMNS * sizeof(uint16_t))));
 
@@ -173,9 +172,12 @@ static void window_pack(const window_conv *self, const co_call *call)
     float *windows = direct_scratch(call, self->windows_at), *room;
 
     memset(windows, 0, (size_t)(shape.out * shape.in * shape.taps) * sizeof(float));
-    for (int64_t o = 0; o < shape.out; o++)
-        for (int64_t i = 0; i < row; i++)
-            windows[o * shape.in * shape.taps + window_place(self, i)] = weight[o * row + i];
+    for (int64_t i = 0; i < row; i++) {
+        const int64_t place = window_place(self, i);
+
+        for (int64_t o = 0; o < shape.out; o++)
+            windows[o * shape.in * shape.taps + place] = weight[o * row + i];
+    }
     room = direct_scratch(call, self->room_at);
     for (int64_t k = 0; k < self->blocks; k++) {
         float *packed =
@@ -198,13 +200,16 @@ static void window_unpack(const window_conv *self, const co_call *call, const co
         self->direct.loops->unpack(windows,
                                    direct_scratch(call, self->gradient_at) + k * window_panel(self),
                                    &shape, k, false);
-    for (int64_t o = 0; o < shape.out; o++)
-        for (int64_t i = 0; i < row; i++) {
-            const float sum = windows[o * shape.in * shape.taps + window_place(self, i)];
+    for (int64_t i = 0; i < row; i++) {
+        const int64_t place = window_place(self, i);
+
+        for (int64_t o = 0; o < shape.out; o++) {
+            const float sum = windows[o * shape.in * shape.taps + place];
             float *to = gradient + o * row + i;
 
             *to = run->accumulate ? *to + sum : sum;
         }
+    }
 }
 
 /* --- windows --- */
@@ -303,15 +308,15 @@ static void window_run_piece(const window_conv *self, const co_call *call, int64
     uint16_t *y = (uint16_t *)call->out[0]->data + s * self->blocks * block + first * row;
     int64_t at[WINDOW_TAPS];
     const direct_conv_sum sum = {at, self->taps, true};
-    const direct_conv_area area = {.rows = n,
-                                   .pixels = self->columns,
-                                   .y_row = row,
-                                   .y_pixel = CPU_AMX_BLOCK,
-                                   .y_block = block,
-                                   .x_row = self->stride[0] * row / 2,
-                                   .x_pixel = CPU_AMX_BLOCK / 2,
-                                   .past = (size_t)(in[0] * self->blocks * block) * sizeof(*y) >=
-                                           WINDOW_PAST_BYTES};
+    const direct_conv_area area = {
+        .rows = n,
+        .pixels = self->columns,
+        .y_row = row,
+        .y_pixel = CPU_AMX_BLOCK,
+        .y_block = block,
+        .x_row = self->stride[0] * row / 2,
+        .x_pixel = CPU_AMX_BLOCK / 2,
+        .past = direct_goes_past(&self->direct, in[0] * self->blocks * block)};
 
     for (int64_t i = 0; i < window_reach(self, n); i++) {
         const bool inside = window_bring_row(self, line, x + s * self->channels * in[2] * in[3], in,
@@ -334,20 +339,15 @@ static void window_run_piece(const window_conv *self, const co_call *call, int64
 
 co_status window_conv_forward(co_call *call, const co_run *run)
 {
-    const co_conv2d_attr *a = call->attr;
     const window_conv *self = call->self;
     const int threads = cpu_threads(call);
     const int64_t pieces = direct_divide_up(self->rows, self->forward_rows);
     const int64_t all = call->in[0]->shape.dim[0] * pieces;
-    float *bias = a->bias ? direct_scratch(call, self->bias_at) : NULL;
+    const float *bias = direct_bring_bias(&self->direct, call, direct_scratch(call, self->bias_at));
 
     (void)run;
     cpu_bring(&self->direct.src, call, threads);
     window_pack(self, call);
-    if (bias) {
-        memset(bias, 0, (size_t)(self->blocks * CPU_AMX_BLOCK) * sizeof(float));
-        memcpy(bias, call->param[1].data, (size_t)a->out * sizeof(float));
-    }
     CO_PARALLEL_FOR(threads)
     for (int t = 0; t < threads; t++)
         for (int64_t i = all * t / threads; i < all * (t + 1) / threads; i++) {

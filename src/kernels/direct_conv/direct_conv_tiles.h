@@ -257,12 +257,6 @@ static void direct_conv_correlate_rows(tiles *t, float *const dw[DIRECT_CONV_ROW
     const int64_t second = TILES_ROWS * DIRECT_CONV_BLOCK;
 
     for (int64_t h = 0; h < DIRECT_CONV_BLOCK; h += TILES_FLOATS) {
-        TILES_ZERO(t, 0);
-        TILES_ZERO(t, 1);
-        TILES_ZERO(t, 2);
-        TILES_ZERO(t, 3);
-        TILES_ZERO(t, 4);
-        TILES_ZERO(t, 5);
         if (add) {
             TILES_LOAD(t, 0, dw[0] + h, DIRECT_CONV_STRIDE);
             TILES_LOAD(t, 1, dw[0] + second + h, DIRECT_CONV_STRIDE);
@@ -270,6 +264,10 @@ static void direct_conv_correlate_rows(tiles *t, float *const dw[DIRECT_CONV_ROW
             TILES_LOAD(t, 3, dw[1] + second + h, DIRECT_CONV_STRIDE);
             TILES_LOAD(t, 4, dw[2] + h, DIRECT_CONV_STRIDE);
             TILES_LOAD(t, 5, dw[2] + second + h, DIRECT_CONV_STRIDE);
+        } else {
+            tiles_start(t, NULL);
+            TILES_ZERO(t, 4);
+            TILES_ZERO(t, 5);
         }
         for (int64_t n = 0; n < walk->samples; n++)
             for (int64_t p = 0; p < walk->pixels; p += DIRECT_CONV_AFTER) {

@@ -26,17 +26,16 @@ SIMD_INLINE void gemm_half_begin(tiles *t, const float *sums, const float *bias)
 /* Sums of a panel that are still to be put in place, which is done row by row between the products
    of the next one. */
 typedef struct gemm_half_late {
-    const gemm_half_job *job;
     const float *sums;
     int64_t column, row, rows; /* `row`: the next */
 } gemm_half_late;
 
-SIMD_INLINE void gemm_half_put_late(gemm_half_late *late, int64_t rows)
+SIMD_INLINE void gemm_half_put_late(const gemm_half_job *job, gemm_half_late *late, int64_t rows)
 {
     const int64_t end = gemm_half_least(late->row + rows, late->rows);
 
     if (late->row < end)
-        gemm_half_put(late->job, late->sums, late->column, late->row, end);
+        gemm_half_put(job, late->sums, late->column, late->row, end);
     late->row = end;
 }
 
@@ -74,7 +73,7 @@ static void gemm_half_sum_up(tiles *t, float *to, const gemm_half_job *job, cons
             gemm_half_step(t, a, b, true);
         else
             gemm_half_step(t, a, b, false);
-        gemm_half_put_late(late, each);
+        gemm_half_put_late(job, late, each);
     }
     TILES_STORE(t, 0, to, GEMM_HALF_STRIDE);
     TILES_STORE(t, 1, to + TILES_FLOATS, GEMM_HALF_STRIDE);
@@ -86,7 +85,7 @@ static void gemm_half_multiply(const gemm_half_job *job)
 {
     _Alignas(TILES_BYTES) float done[2][GEMM_HALF_CELLS];
     const uint16_t *b = job->b;
-    gemm_half_late late = {.job = job};
+    gemm_half_late late = {0};
     tiles t;
 
     tiles_begin(&t, TILES_ROWS);
@@ -98,8 +97,8 @@ static void gemm_half_multiply(const gemm_half_job *job)
                         job->bias ? job->bias + i * GEMM_HALF_PANEL : NULL);
         gemm_half_sum_up(&t, to, job, b, &late);
         if (job->last)
-            late = (gemm_half_late){job, to, i * GEMM_HALF_PANEL, 0, job->rows};
+            late = (gemm_half_late){to, i * GEMM_HALF_PANEL, 0, job->rows};
     }
-    gemm_half_put_late(&late, late.rows);
+    gemm_half_put_late(job, &late, late.rows);
     tiles_end(&t);
 }
