@@ -1,6 +1,7 @@
 /*
- * batchnorm.c - batch norm on images in blocks of channels. Each block is measured, normalised, and
- * in backward reduced and applied while it is in the caches; ReLU and add are fused.
+ * batchnorm.c - batch norm in blocks of channels. Each block is measured, normalised, and in
+ * backward reduced and applied while it is in the caches; ReLU and add are fused. Rows of whole
+ * blocks are read as they are, other layouts from a copy in blocks, and their results put back.
  *
  * Blocks are processed in groups that fit the caches, sample by sample: the blocks of a sample are
  * contiguous, and contiguous ranges below some 50 KB are read slowly. Sums are over one plane, or
@@ -29,7 +30,9 @@ typedef struct norm {
     int64_t blocks;                       /* of channels */
     int64_t together, parts;              /* planes per partial sum; number of partial sums */
     size_t part_at[2];                    /* in scratch: partial sums, forward and backward */
-    cpu_operand grad_out, grad_out_extra; /* in the input's layout */
+    co_layout layout;                     /* in which the loops see all tensors */
+    cpu_operand in[2], out;               /* in: forward and backward */
+    cpu_operand grad_out, grad_out_extra, grad_in;
 } norm;
 
 /* Kept from forward for backward: mean and 1 / std, (2, blocks, lanes), then the mask. */
@@ -45,31 +48,48 @@ typedef struct norm_piece {
     norm_planes planes;
 } norm_piece;
 
-/* The loops for the tensor's layout that this CPU can run, or NULL. */
-static const norm_loops *norm_find_loops(const co_tensor *tensor)
+/* The loops for the tensor's type that this CPU can run, widest first, NULL at the end. */
+static const norm_loops *const *norm_all_loops(const co_tensor *tensor)
 {
     static const norm_loops *const all[] = {KERNELS_LIST(norm_loops, &norm_loops_basic, NULL)};
-    const int block = tensor->layout.format == CO_FORMAT_CHANNEL_BLOCKS ? tensor->layout.block : 0;
-    const norm_loops *const *loops = all + kernels_too_new();
 
 #ifdef CO_KERNELS_X86
+    static const norm_loops *const halves[] = {&norm_loops_bf16_wide, &norm_loops_bf16, NULL};
+
     if (tensor->dtype == CO_BF16) /* cpu_takes has checked the CPU */
-        return block == norm_loops_bf16.lanes        ? &norm_loops_bf16
-               : block == norm_loops_bf16_wide.lanes ? &norm_loops_bf16_wide
-                                                     : NULL;
+        return halves;
 #endif
-    while (*loops && (*loops)->lanes != block)
+    return all + kernels_too_new();
+}
+
+/* Number of pixels of an image, or 1. */
+static int64_t norm_plane(const co_tensor *tensor)
+{
+    return co_shape_count(&tensor->shape) / (tensor->shape.dim[0] * tensor->shape.dim[1]);
+}
+
+/* Whether the tensor's elements are where those of blocks of `lanes` channels are. */
+static bool norm_is_blocked(const co_tensor *tensor, int lanes)
+{
+    if (tensor->layout.format == CO_FORMAT_PLAIN)
+        return norm_plane(tensor) == 1 && tensor->shape.dim[1] % lanes == 0;
+    return cpu_is_blocked(tensor, lanes);
+}
+
+/* The loops for the tensor's layout, or NULL: then the widest can read a copy. */
+static const norm_loops *norm_find_loops(const co_tensor *tensor)
+{
+    const norm_loops *const *loops = norm_all_loops(tensor);
+
+    while (*loops && !norm_is_blocked(tensor, (*loops)->lanes))
         loops++;
-    return tensor->dtype == CO_F32 ? *loops : NULL;
+    return *loops;
 }
 
 static bool batchnorm_supports(const co_call *call, const char **why)
 {
     *why = "its sums cannot be added up over ranks";
-    if (call->over_ranks || !cpu_takes(call, why))
-        return false;
-    *why = "its input is not in blocks of as many channels as vectors have lanes";
-    return norm_find_loops(call->in[0]) != NULL;
+    return !call->over_ranks && cpu_takes(call, why) && cpu_reads_layout(call, why);
 }
 
 _Static_assert((int)NORM_RELU_ADD == (int)CO_NORM_EPILOGUE_RELU_ADD &&
@@ -81,7 +101,7 @@ static norm_tail norm_read_tail(const co_call *call)
     return (norm_tail)co_norm_epilogue_of(call);
 }
 
-/* The addend must have the input's layout. */
+/* The addend must have the input's layout, and be read in it. */
 static bool batchnorm_fuses(const co_call *call)
 {
     const co_tensor *other = call->n_in > 1 ? call->in[1] : NULL;
@@ -90,7 +110,7 @@ static bool batchnorm_fuses(const co_call *call)
         return false;
     if (!other)
         return true;
-    return other->dtype == call->in[0]->dtype &&
+    return other->dtype == call->in[0]->dtype && norm_find_loops(call->in[0]) &&
            co_layout_same(&other->layout, &call->in[0]->layout);
 }
 
@@ -107,6 +127,15 @@ static size_t norm_take_parts(co_call *call, size_t *used)
     return cpu_take_scratch(call, used, (size_t)(group * self->parts) * sizeof(norm_part));
 }
 
+/* A result has the input's layout, or is put back from the loops'. */
+static void norm_set_result(const norm *self, co_tensor *result, const co_tensor *in)
+{
+    if (co_layout_same(&self->layout, &in->layout))
+        cpu_like(result, in);
+    else
+        cpu_set_layout(result, cpu_plain());
+}
+
 static co_status batchnorm_plan(co_call *call)
 {
     const int64_t *dim = call->in[0]->shape.dim;
@@ -114,15 +143,22 @@ static co_status batchnorm_plan(co_call *call)
     size_t used = 0;
 
     self->loops = norm_find_loops(call->in[0]);
+    self->layout = call->in[0]->layout;
+    if (!self->loops) {
+        self->loops = *norm_all_loops(call->in[0]);
+        self->layout = cpu_blocks(self->loops->lanes);
+    }
     self->tail = norm_read_tail(call);
     self->n = dim[0];
     self->channels = dim[1];
     self->blocks = (dim[1] + self->loops->lanes - 1) / self->loops->lanes;
-    self->plane = dim[2] * dim[3];
+    self->plane = norm_plane(call->in[0]);
     self->together = self->plane < NORM_TOGETHER ? NORM_TOGETHER / self->plane : 1;
     self->parts = (self->n + self->together - 1) / self->together;
     call->adds_gradients = true;
-    cpu_like(call->out[0], call->in[0]);
+    self->in[0] = cpu_plan_operand(call, &used, call->in[0], self->layout);
+    norm_set_result(self, call->out[0], call->in[0]);
+    self->out = cpu_plan_operand(call, &used, call->out[0], self->layout);
     if (!call->training)
         return CO_OK;
     self->part_at[0] = norm_take_parts(call, &used);
@@ -133,20 +169,21 @@ static co_status batchnorm_plan(co_call *call)
     return CO_OK;
 }
 
-/* Gradients with another layout are reordered first. */
 static co_status batchnorm_plan_backward(co_call *call)
 {
     norm *self = call->self;
-    const co_layout layout = call->in[0]->layout;
     size_t used = 0;
 
-    self->grad_out = cpu_plan_operand(call, &used, call->grad_out[0], layout);
+    self->in[1] = cpu_plan_operand(call, &used, call->in[0], self->layout);
+    self->grad_out = cpu_plan_operand(call, &used, call->grad_out[0], self->layout);
     if (call->grad_out_extra)
-        self->grad_out_extra = cpu_plan_operand(call, &used, call->grad_out_extra, layout);
+        self->grad_out_extra = cpu_plan_operand(call, &used, call->grad_out_extra, self->layout);
     self->part_at[1] = norm_take_parts(call, &used);
     for (int i = 0; i < call->n_in; i++)
         if (call->grad_in[i])
-            cpu_like(call->grad_in[i], call->in[0]);
+            norm_set_result(self, call->grad_in[i], call->in[0]);
+    if (call->grad_in[0])
+        self->grad_in = cpu_plan_operand(call, &used, call->grad_in[0], self->layout);
     return CO_OK;
 }
 
@@ -267,7 +304,7 @@ static void norm_measure_group(const co_call *call, norm_part *part, int64_t fir
                                int threads)
 {
     const norm *self = call->self;
-    const void *x = call->in[0]->data;
+    const void *x = cpu_address(&self->in[0], call);
     const int64_t parts = (end - first) * self->parts;
 
     CO_PARALLEL_FOR(threads)
@@ -284,8 +321,9 @@ static co_status batchnorm_forward(co_call *call, const co_run *run)
 {
     const norm *self = call->self;
     uint8_t *mask = call->training ? norm_find_kept(call).mask : NULL;
-    const void *x = call->in[0]->data, *other = call->n_in > 1 ? call->in[1]->data : NULL;
-    void *y = call->out[0]->data;
+    const void *x = cpu_address(&self->in[0], call);
+    const void *other = call->n_in > 1 ? call->in[1]->data : NULL;
+    void *y = cpu_address(&self->out, call);
     norm_part *part = norm_find_parts(call, false);
     int threads;
     int64_t group;
@@ -293,6 +331,7 @@ static co_status batchnorm_forward(co_call *call, const co_run *run)
     (void)run;
     threads = cpu_threads(call);
     group = norm_group(self, 1, threads);
+    cpu_bring(&self->in[0], call, threads);
     for (int64_t first = 0; first < self->blocks; first += group) {
         const int64_t end = first + group < self->blocks ? first + group : self->blocks;
         const int64_t parts = (end - first) * self->parts;
@@ -312,6 +351,7 @@ static co_status batchnorm_forward(co_call *call, const co_run *run)
                                &line[p.block], self->tail, &p.planes);
         }
     }
+    cpu_put_back(&self->out, call, threads);
     return CO_OK;
 }
 
@@ -355,9 +395,9 @@ static norm_back norm_find_back(const co_call *call, int64_t at, bool again)
     const norm_kept kept = norm_find_kept(call);
     const void *more = cpu_address(&self->grad_out_extra, call);
     void *other = call->n_in > 1 && call->grad_in[1] ? call->grad_in[1]->data : NULL;
-    void *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
+    void *dx = cpu_address(&self->grad_in, call);
     void *sum = other ? other : more ? dx : NULL;
-    norm_back back = {.x = norm_place(self, call->in[0]->data, at),
+    norm_back back = {.x = norm_place(self, cpu_address(&self->in[1], call), at),
                       .dy = norm_place(self, cpu_address(&self->grad_out, call), at),
                       .more = norm_place(self, more, at),
                       .sum = norm_place(self, sum, at),
@@ -377,7 +417,7 @@ static void norm_back_group(const co_call *call, const co_run *run, int64_t firs
                             int threads)
 {
     const norm *self = call->self;
-    void *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
+    void *dx = cpu_address(&self->grad_in, call);
     norm_part *part = norm_find_parts(call, true);
     const int64_t parts = (end - first) * self->parts;
     norm_line line[NORM_MAX_GROUP];
@@ -409,22 +449,23 @@ static co_status batchnorm_backward(co_call *call, const co_run *run)
     const int threads = cpu_threads(call);
     int64_t group;
 
+    cpu_bring(&self->in[1], call, threads);
     cpu_bring(&self->grad_out, call, threads);
-    if (call->grad_out_extra)
-        cpu_bring(&self->grad_out_extra, call, threads);
+    cpu_bring(&self->grad_out_extra, call, threads);
     group = norm_group(self, 2, threads);
     for (int64_t first = 0; first < self->blocks; first += group) {
         const int64_t end = first + group < self->blocks ? first + group : self->blocks;
 
         norm_back_group(call, run, first, end, threads);
     }
+    cpu_put_back(&self->grad_in, call, threads);
     return CO_OK;
 }
 
 const co_kernel co_cpu_batchnorm = {
     .op = "batchnorm",
     .name = "channel-blocks",
-    .reads = CO_READS(CO_FORMAT_CHANNEL_BLOCKS),
+    .reads = CPU_READS,
     .self_size = sizeof(norm),
     .half = CPU_HALF,
     .supports = batchnorm_supports,

@@ -44,7 +44,9 @@ cpu_operand cpu_plan_operand(co_call *call, size_t *used, const co_tensor *tenso
                              co_layout layout);
 /* At the start of a pass: make the copy, if there is one. */
 void cpu_bring(const cpu_operand *x, const co_call *call, int threads);
-/* The operand's data after cpu_bring; NULL without a tensor. */
+/* At the end of a pass that made the operand: from the copy, if there is one, to the tensor. */
+void cpu_put_back(const cpu_operand *x, const co_call *call, int threads);
+/* The operand's data, between these; NULL without a tensor. */
 void *cpu_address(const cpu_operand *x, const co_call *call);
 
 /* Threads for a call's loops; one if synchronizing would take longer than computing. */

@@ -54,6 +54,18 @@ void cpu_bring(const cpu_operand *x, const co_call *call, int threads)
         cpu_reorder((char *)call->scratch + x->at, x->layout, x->tensor, threads);
 }
 
+void cpu_put_back(const cpu_operand *x, const co_call *call, int threads)
+{
+    co_tensor made;
+
+    if (!x->copied)
+        return;
+    made = *x->tensor;
+    made.layout = x->layout;
+    made.data = (char *)call->scratch + x->at;
+    cpu_reorder(x->tensor->data, x->tensor->layout, &made, threads);
+}
+
 void *cpu_address(const cpu_operand *x, const co_call *call)
 {
     if (x->copied)
