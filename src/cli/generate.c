@@ -8,7 +8,6 @@
 #include "core/fs.h"
 #include "core/thread.h"
 #include "generate/generate.h"
-#include "train/rundir.h"
 
 typedef struct generate_options {
     const char *config, *checkpoint, *tokenizer, *prompt, *temperature, *top_p;
@@ -64,11 +63,11 @@ static co_status generate_open_tokenizer(co_tokenizer *out, const generate_optio
                                          const cli_source *source)
 {
     const char *slash = strrchr(source->config, '/');
-    char folder[SOURCE_MAX_PATH + sizeof(CO_RUNDIR_TOKENIZER)];
+    char folder[SOURCE_MAX_PATH + sizeof(CO_TOKENIZER_FOLDER)];
 
     if (o->tokenizer)
         return co_tokenizer_load(out, o->tokenizer);
-    snprintf(folder, sizeof(folder), "%.*s" CO_RUNDIR_TOKENIZER,
+    snprintf(folder, sizeof(folder), "%.*s" CO_TOKENIZER_FOLDER,
              slash ? (int)(slash - source->config) + 1 : 0, source->config);
     if (!co_tokenizer_is_in(folder))
         return co_fail(

@@ -1,11 +1,12 @@
 /*
  * text.c - data set "text": a text file, whose characters or bytes are tokens.
  *
- * Numbers the characters that occur in the whole file, so that both splits have one vocabulary;
- * keeps the numbers of its own split only.
+ * Numbers the characters that occur in the whole file, so that both splits have one vocabulary, or
+ * takes the numbers of another text's; keeps those of its own split only.
  */
 #include <string.h>
 
+#include "core/fs.h"
 #include "core/mem.h"
 #include "data/dataset_internal.h"
 #include "data/file.h"
@@ -14,6 +15,7 @@
 #include "text/tokenizer.h"
 
 #define TEXT_BYTES 256
+#define TEXT_PATH  4096
 
 enum { TEXT_CHAR, TEXT_BYTE };
 
@@ -21,6 +23,7 @@ typedef struct text {
     int64_t context;
     int tokenizer;
     double test_fraction;
+    const char *numbering; /* folder of the characters' numbers; NULL: those of the file */
     /* set by open */
     co_file file;             /* owned; closed for characters */
     co_characters characters; /* owned; empty for bytes */
@@ -39,6 +42,9 @@ static const co_key text_keys[] = {
      "tokens are the characters of UTF-8 that occur in the file, numbered by code point; or bytes"},
     {"test_fraction", CO_KEY_REAL, offsetof(text, test_fraction), "0.1", 0, 1, NULL,
      "share of the file, at its end, that is the test split"},
+    {"characters", CO_KEY_STRING, offsetof(text, numbering), "~", 0, 0, NULL,
+     "a run directory, or a folder with characters.txt: characters have the numbers that they have "
+     "there"},
     CO_KEYS_END,
 };
 
@@ -74,6 +80,63 @@ static void text_number(text *self)
     self->bytes_per_token = count ? (double)(at - begin) / (double)count : 0;
 }
 
+/* Names the first character that has no number. */
+static co_status text_fail_unknown(const text *self, const co_characters *known)
+{
+    const uint8_t *data = self->file.data;
+    uint64_t line = 1;
+    uint32_t code = 0;
+
+    for (size_t at = 0, n; at < self->file.size; at += n) {
+        n = co_utf8_decode(&code, data + at, self->file.size - at);
+        if (known->id[code] == CO_CHARACTERS_NONE)
+            return co_fail(CO_E_DATA,
+                           "%s: line %llu, byte %llu: U+%04X is none of the %u characters of %s; "
+                           "replace it, or train with data.tokenizer: bytes from the beginning",
+                           self->sequence.path, (unsigned long long)line, (unsigned long long)at,
+                           (unsigned)code, (unsigned)known->n, self->numbering);
+        line += code == '\n';
+    }
+    return CO_OK;
+}
+
+static co_status text_load_numbering(co_tokenizer *out, const char *path)
+{
+    char folder[TEXT_PATH];
+
+    CO_TRY(co_fs_join(folder, sizeof(folder), path, CO_TOKENIZER_FOLDER));
+    CO_TRY(co_tokenizer_load(out, co_tokenizer_is_in(folder) ? folder : path));
+    if (out->kind == CO_TOKENIZER_CHAR)
+        return CO_OK;
+    co_tokenizer_close(out);
+    return co_fail(CO_E_DATA,
+                   "data text: characters: the tokens of %s are no characters; set "
+                   "data.tokenizer: bytes, or use `cohort data tokenize` and data tokens",
+                   path);
+}
+
+/* Replace the numbers of the file's own characters, all of which have been seen. */
+static co_status text_take_numbering(text *self)
+{
+    co_characters *own = &self->characters;
+    co_tokenizer other;
+    bool all = true;
+
+    CO_TRY(text_load_numbering(&other, self->numbering));
+    for (uint32_t i = 0; i < own->n; i++)
+        all = all && other.characters.id[own->code[i]] != CO_CHARACTERS_NONE;
+    if (!all) {
+        const co_status st = text_fail_unknown(self, &other.characters);
+
+        co_tokenizer_close(&other);
+        return st;
+    }
+    other.characters.total = own->total;
+    co_characters_close(own);
+    *own = other.characters; /* all that a tokenizer of characters owns */
+    return CO_OK;
+}
+
 static co_status text_read_characters(text *self, co_split split)
 {
     co_characters *characters = &self->characters;
@@ -81,6 +144,8 @@ static co_status text_read_characters(text *self, co_split split)
     CO_TRY(co_characters_open(characters));
     CO_TRY(co_characters_see(characters, self->file.data, self->file.size, self->sequence.path));
     CO_TRY(co_characters_number(characters));
+    if (self->numbering)
+        CO_TRY(text_take_numbering(self));
     text_choose(self, characters->total, split);
     self->sequence.size = characters->n <= UINT16_MAX + 1 ? 2 : 4;
     self->token = co_calloc(self->sequence.count + 1, (size_t)self->sequence.size);
@@ -129,6 +194,8 @@ static co_status text_open(void *state, co_dataset_info *info, const char *path,
 
     if (!path)
         return co_fail(CO_E_USAGE, "data text: set data.path, a text file");
+    if (self->numbering && self->tokenizer != TEXT_CHAR)
+        return co_fail(CO_E_USAGE, "data text: characters: goes with tokenizer: char");
     CO_TRY(co_file_open(&self->file, path, "a text file"));
     self->sequence.path = path;
     self->windows.sequence = &self->sequence;
@@ -197,8 +264,8 @@ co_status co_dataset_check_characters(const co_dataset *dataset, const char *fol
     if (same)
         return CO_OK;
     return co_fail(CO_E_DATA,
-                   "%s: has other characters than the text that the run was trained on (%s), so "
-                   "the same ones would have other numbers; take a text with the same characters, "
-                   "or train with data.tokenizer: bytes",
+                   "%s: has other characters than the text that the weights were trained on, so "
+                   "the same ones would have other numbers; set data.characters=%s, whose numbers "
+                   "they then have",
                    self->sequence.path, folder);
 }

@@ -19,7 +19,6 @@
 #include "data/data.h"
 #include "data/images.h"
 #include "device/cuda/cuda.h"
-#include "model/initial_weights.h"
 #include "model/metrics.h"
 #include "step/distributed.h"
 #include "train/evaluate.h"
@@ -59,16 +58,6 @@ static co_status run_open_replicas(co_job *job)
     return CO_OK;
 }
 
-co_status co_run_init(const co_job *job)
-{
-    const co_spec *spec = &job->spec;
-
-    CO_TRY(co_init_load(job->model, spec->init, spec->config));
-    for (int64_t rank = 0; job->replica && rank < spec->ranks; rank++)
-        CO_TRY(co_init_load(job->replica[rank], spec->init, spec->config));
-    return CO_OK;
-}
-
 static co_status run_open_metrics(co_job *job)
 {
     CO_TRY(co_model_measure(job->model, &job->spec.metrics));
@@ -105,6 +94,8 @@ co_status co_run_open(co_job *job, const co_train_options *options, bool train)
         CO_TRY(co_job_check_ranks(job, (int)spec->ranks));
     CO_TRY(run_open_model(&job->model, job));
     CO_TRY(co_job_check_model(job));
+    if (train)
+        CO_TRY(co_job_check_norms(job));
     CO_TRY(run_open_replicas(job));
     CO_TRY(run_open_metrics(job));
     if (train)

@@ -54,6 +54,36 @@ co_status co_job_check_update(co_job *job)
     return CO_OK;
 }
 
+/* Values of each channel that a layer takes its statistics from, for each sample; 0: it takes none
+   over the batch. */
+static int64_t run_normed_values(const co_graph *graph, const co_node *node)
+{
+    const co_shape *shape = &graph->var[node->out[0]].shape;
+    bool over_batch = false;
+
+    for (int i = 0; node->op->is_norm && i < node->n_param; i++)
+        over_batch |= graph->param[node->param[i]].spec.buffer;
+    return over_batch ? co_shape_count(shape) / shape->dim[1] : 0;
+}
+
+/* A single value is its own mean: then the layer gives its bias, and nothing before it learns. */
+co_status co_job_check_norms(const co_job *job)
+{
+    const co_graph *graph = job->model->graph;
+    const co_spec *spec = &job->spec;
+
+    if (job->under_mpi || spec->sync_batch_norm || co_spec_part(spec) > 1)
+        return CO_OK;
+    for (int i = 0; i < graph->n_node; i++)
+        if (run_normed_values(graph, &graph->node[i]) == 1)
+            return co_fail(CO_E_USAGE,
+                           "batch: layer '%s' takes its mean over the batch, of which a rank has "
+                           "one sample, so that nothing before it would learn; take a larger "
+                           "batch, fewer ranks or less accumulation, or sync_batch_norm: true",
+                           graph->node[i].name);
+    return CO_OK;
+}
+
 co_status co_job_check_splits(const co_job *job)
 {
     const co_shape *train = co_dataset_shape(job->train), *test = co_dataset_shape(job->test);

@@ -13,7 +13,6 @@ co_status co_rundir_check_named(const char *path, bool resume);
    CO_E_USAGE if the folder holds an earlier run, or files of the user's that a run would
    overwrite. */
 co_status co_rundir_check(char *path, size_t size, const co_spec *spec);
-#define CO_RUNDIR_TOKENIZER "tokenizer" /* folder of what makes text tokens and back */
 
 /* Create the folder of a new run: check and lock it, and co_rundir_begin. */
 co_status co_rundir_create(int *lock, char *path, size_t size, const co_spec *spec,

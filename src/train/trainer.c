@@ -19,6 +19,7 @@
 #include "telemetry/telemetry.h"
 #include "tensor/values.h"
 #include "train/evaluate.h"
+#include "train/finite.h"
 #include "train/trainer_internal.h"
 
 /* A library's ReLU may turn NaN into 0, so the loss can look fine while weights are not finite. */
@@ -98,6 +99,19 @@ static bool trainer_evaluates(const trainer *t)
                             t->stop_reason == CO_STOP_CALLBACK);
 }
 
+/* Says once, on rank 0, why the test loss is not a number. */
+static co_status trainer_check_tested(trainer *t)
+{
+    const co_job *job = t->job;
+
+    if (t->test_explained || isfinite(t->tested.all.loss_sum))
+        return CO_OK;
+    t->test_explained = true;
+    if (co_comm_rank(t->comm) != 0)
+        return CO_OK;
+    return co_finite_explain(&t->tested.all, job->test, job->model->graph, &job->spec);
+}
+
 /* Reduce the metrics, evaluate, emit the epoch's event. */
 static co_status trainer_end_epoch(trainer *t)
 {
@@ -118,6 +132,7 @@ static co_status trainer_end_epoch(trainer *t)
 
         CO_TRY(trainer_evaluate(t));
         t->evaluate_ns += co_clock_ns() - start_ns;
+        CO_TRY(trainer_check_tested(t));
         trainer_set_test(&event, t, &t->tested);
         trainer_set_test_speed(&event, t, t->info.test_samples, start_ns);
         event.wall_seconds = trainer_wall_seconds(t);

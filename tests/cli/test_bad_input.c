@@ -236,10 +236,13 @@ static void train_sound_idx_file_is_read(void **state)
     program_assert_success(program_line("data info idx.yaml"));
 }
 
-/* Two training samples of one value, and `test_samples` of the test split, of `width` values. */
-static void write_arrays(int test_samples, int width)
+enum { TRAIN_INPUT = 0, TEST_INPUT = 4 };
+
+/* Two training samples of one value, and `test_samples` of the test split, of `width` values. The
+   second of `bad` is NaN. */
+static void write_arrays(int test_samples, int width, int bad)
 {
-    const float value[8] = {1, NAN, 3, 5};
+    float value[8] = {1, 2, 3, 5};
     char header[512];
     const uint64_t length = (uint64_t)snprintf(
         header, sizeof(header),
@@ -250,6 +253,7 @@ static void write_arrays(int test_samples, int width)
         test_samples, width, test_samples, width);
     uint8_t file[sizeof(length) + sizeof(header) + sizeof(value)];
 
+    value[bad + 1] = NAN;
     memcpy(file, &length, sizeof(length));
     memcpy(file + sizeof(length), header, length);
     memcpy(file + sizeof(length) + length, value, sizeof(value));
@@ -261,7 +265,7 @@ static void data_info_value_that_is_no_number_is_shown(void **state)
     const program_result *r;
 
     (void)state;
-    write_arrays(2, 1);
+    write_arrays(2, 1, TRAIN_INPUT);
     r = program_line("data info '{name: arrays, path: arrays.safetensors}'");
     program_assert_success(r);
     assert_non_null(strstr(r->out, "input: (1) of f32; mean nan, std nan\n"));
@@ -275,7 +279,7 @@ static void train_value_that_is_no_number_is_named(void **state)
     static const char *const ranks[] = {"1", "2"};
 
     (void)state;
-    write_arrays(2, 1);
+    write_arrays(2, 1, TRAIN_INPUT);
     program_write_text("arrays.yaml", "model: mlp\nloss: mse_loss\nbatch: 2\n"
                                       "data: {name: arrays, path: arrays.safetensors}\n");
     for (size_t b = 0; b < 2; b++)
@@ -288,6 +292,22 @@ static void train_value_that_is_no_number_is_named(void **state)
         }
 }
 
+static void test_value_that_is_no_number_is_named(void **state)
+{
+    static const char said[] = "sample 1 of arrays.safetensors: value 0 of its field 'input' is nan, "
+                               "so the test loss is not a number; ";
+
+    (void)state;
+    write_arrays(2, 1, TEST_INPUT);
+    program_write_text("arrays.yaml", "model: {name: mlp, hidden: []}\nloss: mse_loss\nbatch: 2\n"
+                                      "data: {name: arrays, path: arrays.safetensors}\n");
+    program_assert_error(bad_train("arrays.yaml", "evaluate=true", "2"), 3, said);
+    program_remove("out");
+    program_assert_success(bad_train("arrays.yaml", "evaluate=false", "1"));
+    program_assert_error(program_line("eval out"), 3, said);
+    program_remove("out");
+}
+
 /* To its end, which says what to do. */
 static void train_long_error_of_rank_is_whole(void **state)
 {
@@ -295,7 +315,7 @@ static void train_long_error_of_rank_is_whole(void **state)
     const program_result *r;
 
     (void)state;
-    write_arrays(2, 1);
+    write_arrays(2, 1, TRAIN_INPUT);
     for (int i = 0; i < 60; i++)
         at = stpcpy(at, "./././././");
     stpcpy(at, "arrays.safetensors");
@@ -314,7 +334,7 @@ static void train_arrays_of_other_shape_are_not_to_be_resized(void **state)
     const program_result *r;
 
     (void)state;
-    write_arrays(1, 2);
+    write_arrays(1, 2, TRAIN_INPUT);
     program_write_text("arrays.yaml", "model: mlp\nloss: mse_loss\n"
                                       "data: {name: arrays, path: arrays.safetensors}\n");
     r = program_line("train arrays.yaml --run-dir out");
@@ -442,6 +462,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(train_sound_idx_file_is_read),
         cmocka_unit_test(data_info_value_that_is_no_number_is_shown),
         cmocka_unit_test(train_value_that_is_no_number_is_named),
+        cmocka_unit_test(test_value_that_is_no_number_is_named),
         cmocka_unit_test(train_long_error_of_rank_is_whole),
         cmocka_unit_test(train_arrays_of_other_shape_are_not_to_be_resized),
         cmocka_unit_test(train_data_path_of_no_folder_is_refused),

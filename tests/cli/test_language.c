@@ -55,6 +55,42 @@ static void language_text_of_other_characters_is_refused(void **state)
         "other.txt: has other characters");
 }
 
+/* By the numbers of the run, which go on to the next: a text that lacks some of its characters. */
+static void language_text_takes_the_characters_of_a_run(void **state)
+{
+    char *text;
+
+    (void)state;
+    write_text("part.txt", "e");
+    program_assert_error(program_line("train text.yaml --run-dir tuned --quiet -s data.path=part.txt "
+                                      "-s init=run/final.safetensors"),
+                         3, "part.txt: has other characters");
+    program_assert_success(program_line("eval run -s data.path=part.txt -s data.characters=run"));
+    program_assert_success(program_line(
+        "train text.yaml --run-dir tuned --quiet -s data.path=part.txt -s max_steps=8 "
+        "-s init=run/checkpoints/step-60/weights.safetensors -s data.characters=run/tokenizer"));
+    text = program_read("tuned/tokenizer/characters.txt");
+    assert_non_null(text);
+    assert_string_equal(text, "\n ,abcdefghijklmnopqrstuvwxyz\xc3\xa9");
+    free(text);
+    program_assert_success(program_line("eval tuned"));
+    program_remove("tuned");
+}
+
+static void language_character_of_another_text_is_named(void **state)
+{
+    (void)state;
+    write_text("other.txt", "\xc3\xab");
+    program_assert_error(
+        program_line("eval run -s data.path=other.txt -s data.characters=run"), 3,
+        "other.txt: line 2, byte 47: U+00EB is none of the 30 characters of run");
+    program_assert_error(program_line("train text.yaml -s data.characters=nowhere"), 3,
+                         "nowhere: no tokenizer");
+    program_assert_error(
+        program_line("train text.yaml -s data.tokenizer=bytes -s data.characters=run"), 2,
+        "characters: goes with tokenizer: char");
+}
+
 static void language_resumed_run_equals_whole(void **state)
 {
     char whole[65], parts[65];
@@ -293,6 +329,8 @@ static void language_generate_bad_requests_are_refused(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(language_text_takes_the_characters_of_a_run),
+        cmocka_unit_test(language_character_of_another_text_is_named),
         cmocka_unit_test(language_resumed_run_equals_whole),
         cmocka_unit_test(language_run_keeps_its_tokenizer),
         cmocka_unit_test(language_model_of_a_tokenized_file_writes_text),
