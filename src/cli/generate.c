@@ -7,6 +7,7 @@
 #include "cli/source.h"
 #include "core/fs.h"
 #include "core/thread.h"
+#include "data/data.h"
 #include "generate/generate.h"
 
 typedef struct generate_options {
@@ -63,11 +64,11 @@ static co_status generate_open_tokenizer(co_tokenizer *out, const generate_optio
                                          const cli_source *source)
 {
     const char *slash = strrchr(source->config, '/');
-    char folder[SOURCE_MAX_PATH + sizeof(CO_TOKENIZER_FOLDER)];
+    char folder[SOURCE_MAX_PATH + sizeof(CO_DATA_TOKENIZER)];
 
     if (o->tokenizer)
         return co_tokenizer_load(out, o->tokenizer);
-    snprintf(folder, sizeof(folder), "%.*s" CO_TOKENIZER_FOLDER,
+    snprintf(folder, sizeof(folder), "%.*s" CO_DATA_TOKENIZER,
              slash ? (int)(slash - source->config) + 1 : 0, source->config);
     if (!co_tokenizer_is_in(folder))
         return co_fail(

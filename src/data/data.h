@@ -91,6 +91,7 @@ double co_dataset_bytes_per_token(const co_dataset *dataset);
  * known.
  */
 co_status co_dataset_save_tokenizer(const co_dataset *dataset, const char *folder);
+#define CO_DATA_TOKENIZER "tokenizer" /* that folder in a run directory */
 /* Of a text by characters: CO_E_DATA unless they are numbered as by the tokenizer of the folder, if
    it has one. CO_OK of all other data. */
 co_status co_dataset_check_characters(const co_dataset *dataset, const char *folder);

@@ -104,7 +104,7 @@ static co_status text_load_numbering(co_tokenizer *out, const char *path)
 {
     char folder[TEXT_PATH];
 
-    CO_TRY(co_fs_join(folder, sizeof(folder), path, CO_TOKENIZER_FOLDER));
+    CO_TRY(co_fs_join(folder, sizeof(folder), path, CO_DATA_TOKENIZER));
     CO_TRY(co_tokenizer_load(out, co_tokenizer_is_in(folder) ? folder : path));
     if (out->kind == CO_TOKENIZER_CHAR)
         return CO_OK;

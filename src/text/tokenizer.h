@@ -14,7 +14,6 @@
 #include "text/characters.h"
 
 #define CO_TOKENIZER_BYTES_FILE "bytes.bin"
-#define CO_TOKENIZER_FOLDER     "tokenizer" /* in a run directory */
 
 typedef enum co_tokenizer_kind {
     CO_TOKENIZER_CHAR,

@@ -87,8 +87,8 @@ co_status co_finite_check_all(const co_finite *finite, const char *so, double se
 co_status co_finite_explain(const co_result *tested, const co_dataset *test, const co_graph *graph,
                             const co_spec *spec)
 {
-    const char *so = isnan(tested->loss_sum) ? "the test loss is not a number"
-                                             : "the test loss is infinite";
+    const char *so =
+        isnan(tested->loss_sum) ? "the test loss is not a number" : "the test loss is infinite";
     co_finite finite;
     co_status st;
 

@@ -24,8 +24,8 @@ co_status co_finite_check(const co_finite *finite, uint64_t sample, const co_aug
                           const char *so);
 /* The same of all samples, one after the other, for so many seconds at most. */
 co_status co_finite_check_all(const co_finite *finite, const char *so, double seconds);
-/* Where the loss of a test split is not finite: CO_E_DATA as above, or a warning that no sample is to
-   blame. Of rank 0. */
+/* Where the loss of a test split is not finite: CO_E_DATA as above, or a warning that no sample is
+   to blame. Of rank 0. */
 co_status co_finite_explain(const co_result *tested, const co_dataset *test, const co_graph *graph,
                             const co_spec *spec);
 

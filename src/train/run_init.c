@@ -5,7 +5,6 @@
 #include "core/fs.h"
 #include "data/data.h"
 #include "model/initial_weights.h"
-#include "text/tokenizer.h"
 #include "train/run_internal.h"
 
 #define RUN_INIT_PATH   4096
@@ -24,8 +23,7 @@ static bool run_find_tokenizer(char out[RUN_INIT_PATH], const char *file)
             n--;
         memcpy(folder, file, n);
         folder[n] = '\0';
-        if (co_fs_join(out, RUN_INIT_PATH, folder, CO_TOKENIZER_FOLDER) == CO_OK &&
-            co_tokenizer_is_in(out))
+        if (co_fs_join(out, RUN_INIT_PATH, folder, CO_DATA_TOKENIZER) == CO_OK && co_fs_exists(out))
             return true;
     }
     return false;

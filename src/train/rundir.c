@@ -18,7 +18,6 @@
 #include "core/fs.h"
 #include "core/log.h"
 #include "core/mem.h"
-#include "text/tokenizer.h"
 #include "train/run_data.h"
 
 #define RUNDIR_MAX_PATH 4096
@@ -92,10 +91,10 @@ static const struct {
     const char *name;
     bool early;
 } rundir_files[] = {
-    {"config.yaml", true},       {"control.sock", true},       {"metrics.jsonl", false},
-    {"summary.json", false},     {"final.safetensors", false}, {"trained.safetensors", false},
-    {"profile.json", false},     {"trace.json", false},        {"checkpoints", false},
-    {CO_TOKENIZER_FOLDER, true}, {CO_RUN_DATA_NAME, true},
+    {"config.yaml", true},     {"control.sock", true},       {"metrics.jsonl", false},
+    {"summary.json", false},   {"final.safetensors", false}, {"trained.safetensors", false},
+    {"profile.json", false},   {"trace.json", false},        {"checkpoints", false},
+    {CO_DATA_TOKENIZER, true}, {CO_RUN_DATA_NAME, true},
 };
 
 /* A socket does not count: a dead run left it, and control_socket.c removes it. */
@@ -246,7 +245,7 @@ co_status co_rundir_check_data(const char *path, const co_dataset *data)
 {
     char file[RUNDIR_MAX_PATH];
 
-    CO_TRY(co_fs_join(file, sizeof(file), path, CO_TOKENIZER_FOLDER));
+    CO_TRY(co_fs_join(file, sizeof(file), path, CO_DATA_TOKENIZER));
     CO_TRY(co_dataset_check_characters(data, file));
     CO_TRY(co_fs_join(file, sizeof(file), path, CO_RUN_DATA_NAME));
     return co_fs_exists(file) ? co_run_data_compare(file, data) : CO_OK;
@@ -256,7 +255,7 @@ co_status co_rundir_begin(const char *path, const co_spec *spec, const co_datase
 {
     char tokenizer[RUNDIR_MAX_PATH];
 
-    CO_TRY(co_fs_join(tokenizer, sizeof(tokenizer), path, CO_TOKENIZER_FOLDER));
+    CO_TRY(co_fs_join(tokenizer, sizeof(tokenizer), path, CO_DATA_TOKENIZER));
     CO_TRY(co_dataset_save_tokenizer(data, tokenizer));
     CO_TRY(co_run_data_write(path, data));
     return co_rundir_write_config(path, spec);

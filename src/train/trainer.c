@@ -12,6 +12,7 @@
 #include "comm/watch.h"
 #include "control/session.h"
 #include "core/clock.h"
+#include "core/log.h"
 #include "data/data.h"
 #include "launch/signal_thread.h"
 #include "model/metrics.h"
@@ -99,17 +100,17 @@ static bool trainer_evaluates(const trainer *t)
                             t->stop_reason == CO_STOP_CALLBACK);
 }
 
-/* Says once, on rank 0, why the test loss is not a number. */
-static co_status trainer_check_tested(trainer *t)
+/* Rank 0 says once why the test loss is not a number; training goes on. */
+static void trainer_explain_tested(trainer *t)
 {
     const co_job *job = t->job;
 
     if (t->test_explained || isfinite(t->tested.all.loss_sum))
-        return CO_OK;
+        return;
     t->test_explained = true;
-    if (co_comm_rank(t->comm) != 0)
-        return CO_OK;
-    return co_finite_explain(&t->tested.all, job->test, job->model->graph, &job->spec);
+    if (co_comm_rank(t->comm) == 0 &&
+        co_finite_explain(&t->tested.all, job->test, job->model->graph, &job->spec) != CO_OK)
+        co_log(CO_LOG_WARN, "%s", co_error_message());
 }
 
 /* Reduce the metrics, evaluate, emit the epoch's event. */
@@ -132,7 +133,7 @@ static co_status trainer_end_epoch(trainer *t)
 
         CO_TRY(trainer_evaluate(t));
         t->evaluate_ns += co_clock_ns() - start_ns;
-        CO_TRY(trainer_check_tested(t));
+        trainer_explain_tested(t);
         trainer_set_test(&event, t, &t->tested);
         trainer_set_test_speed(&event, t, t->info.test_samples, start_ns);
         event.wall_seconds = trainer_wall_seconds(t);

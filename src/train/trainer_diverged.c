@@ -49,8 +49,7 @@ static co_status diverged_check_epoch(const diverged *d)
     const uint64_t steps = t->info.steps_per_epoch, start = co_clock_ns();
     uint64_t step = t->epoch_step < steps ? t->epoch_step + 1 : steps;
 
-    while (step > 0 &&
-           co_clock_seconds(start, co_clock_ns()) < co_finite_seconds(&t->job->spec))
+    while (step > 0 && co_clock_seconds(start, co_clock_ns()) < co_finite_seconds(&t->job->spec))
         CO_TRY(diverged_check_step(d, --step));
     return CO_OK;
 }

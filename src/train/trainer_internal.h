@@ -106,7 +106,7 @@ typedef struct trainer {
     /* This rank's batches of this epoch, and its part of the last evaluation. */
     co_rank_means means;
     co_tested tested;
-    bool test_explained; /* why its loss is not a number */
+    bool test_explained;   /* why its loss is not a number */
     co_rank_figures *rank; /* owned; (ranks), on rank 0 with `log: ranks`; else NULL */
     co_rank_times *times;  /* owned; (ranks), on rank 0; else NULL */
     /* Of this process: when its first step began; since then evaluating, and in checkpoints. */

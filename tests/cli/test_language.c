@@ -62,9 +62,10 @@ static void language_text_takes_the_characters_of_a_run(void **state)
 
     (void)state;
     write_text("part.txt", "e");
-    program_assert_error(program_line("train text.yaml --run-dir tuned --quiet -s data.path=part.txt "
-                                      "-s init=run/final.safetensors"),
-                         3, "part.txt: has other characters");
+    program_assert_error(
+        program_line("train text.yaml --run-dir tuned --quiet -s data.path=part.txt "
+                     "-s init=run/final.safetensors"),
+        3, "part.txt: has other characters");
     program_assert_success(program_line("eval run -s data.path=part.txt -s data.characters=run"));
     program_assert_success(program_line(
         "train text.yaml --run-dir tuned --quiet -s data.path=part.txt -s max_steps=8 "
@@ -81,9 +82,8 @@ static void language_character_of_another_text_is_named(void **state)
 {
     (void)state;
     write_text("other.txt", "\xc3\xab");
-    program_assert_error(
-        program_line("eval run -s data.path=other.txt -s data.characters=run"), 3,
-        "other.txt: line 2, byte 47: U+00EB is none of the 30 characters of run");
+    program_assert_error(program_line("eval run -s data.path=other.txt -s data.characters=run"), 3,
+                         "other.txt: line 2, byte 47: U+00EB is none of the 30 characters of run");
     program_assert_error(program_line("train text.yaml -s data.characters=nowhere"), 3,
                          "nowhere: no tokenizer");
     program_assert_error(

@@ -18,8 +18,8 @@
 
 /* Results of one channel. */
 typedef struct oracle {
-    double weight, bias;         /* gradients */
-    double slope, shift;         /* of the input's gradient, which is scale (row - shift - z slope) */
+    double weight, bias; /* gradients */
+    double slope, shift; /* of the input's gradient, which is scale (row - shift - z slope) */
     double mean, inv_std, scale; /* z = (x - mean) inv_std; scale of the gradient */
 } oracle;
 

@@ -258,6 +258,26 @@ static void sync_batch_norm_with_different_replicas_is_refused(void **state)
     }
 }
 
+/* bn4 follows rows, of which each rank then has one. */
+static void batch_norm_of_a_single_value_is_refused(void **state)
+{
+    static const char *const batches[][3] = {{"sync_batch_norm=false", "batch=2", NULL},
+                                             {"sync_batch_norm=false", "batch_per_rank=1", NULL},
+                                             {"sync_batch_norm=false", "batch=4", "accumulate=2"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(batches) / sizeof(batches[0]); i++) {
+        const char *const set[] = {batches[i][0], batches[i][1], batches[i][2], NULL};
+        const co_train_options options = {
+            .config_text = config, .set = set, .ranks = 2, .quiet = true};
+
+        assert_int_equal(co_train(NULL, &options), CO_E_USAGE);
+        assert_non_null(strstr(co_error_message(), "batch: layer 'bn4' takes its mean"));
+    }
+    train(2, (const char *const[]){"sync_batch_norm=false", "batch=3", NULL});
+    train(2, (const char *const[]){"batch=2", "optimizer.lr=0.01", NULL});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +288,7 @@ int main(void)
         cmocka_unit_test(sync_batch_norm_of_strategies_agrees),
         cmocka_unit_test(sync_batch_norm_with_empty_ranks_trains),
         cmocka_unit_test(sync_batch_norm_with_different_replicas_is_refused),
+        cmocka_unit_test(batch_norm_of_a_single_value_is_refused),
     };
 
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -27,11 +27,11 @@ typedef struct norm {
     const norm_loops *loops;
     norm_tail tail;
     int64_t n, channels, plane;
-    int64_t blocks;                       /* of channels */
-    int64_t together, parts;              /* planes per partial sum; number of partial sums */
-    size_t part_at[2];                    /* in scratch: partial sums, forward and backward */
-    co_layout layout;                     /* in which the loops see all tensors */
-    cpu_operand in[2], out;               /* in: forward and backward */
+    int64_t blocks;          /* of channels */
+    int64_t together, parts; /* planes per partial sum; number of partial sums */
+    size_t part_at[2];       /* in scratch: partial sums, forward and backward */
+    co_layout layout;        /* in which the loops see all tensors */
+    cpu_operand in[2], out;  /* in: forward and backward */
     cpu_operand grad_out, grad_out_extra, grad_in;
 } norm;
 

@@ -376,7 +376,7 @@ static bool linear_supports_any(const co_call *call, const char **why)
 
     if (!cpu_takes_floats(call, why))
         return false;
-    *why = "this CPU has no AVX2";
+    *why = KERNELS_LACK;
     return gemm_choose(&found, call);
 }
 

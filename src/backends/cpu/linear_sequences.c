@@ -38,7 +38,7 @@ static bool linear_supports(const co_call *call, const char **why)
     *why = "its rows are few";
     if (size.n < LINEAR_ROWS)
         return false;
-    *why = "this CPU has no AVX2";
+    *why = KERNELS_LACK;
     return KERNELS_CHOOSE(gemm_loops, NULL) != NULL;
 }
 

@@ -63,7 +63,7 @@ static bool winograd_supports(const co_call *call, const char **why)
     const co_conv2d_attr *a = call->attr;
     const winograd_loops *loops = KERNELS_CHOOSE(winograd_loops, NULL);
 
-    *why = "this CPU has no AVX2";
+    *why = KERNELS_LACK;
     if (!loops || !cpu_takes(call, why) || !conv2d_suits_winograd(call, why))
         return false;
     *why = "its channels do not fill vectors";
