@@ -90,8 +90,9 @@ int co_metric_set_include(co_metric_set *set, const co_metric *metric);
 /* `sums`: (n_sum). */
 void co_metric_set_accumulate(const co_metric_set *set, co_sum *sums, const co_metric_batch *batch);
 void co_metric_set_add(const co_metric_set *set, co_sum *sum, const co_sum *part);
-/* The value of each, (n). */
-void co_metric_set_finish(double *value, const co_metric_set *set, const co_sum *sums);
+/* The value of each, (n); `form` is set->form, or that of another split. */
+void co_metric_set_finish(double *value, const co_metric_set *set, const co_metric_form *form,
+                          const co_sum *sums);
 
 #define METRIC(name) extern const co_metric co_metric_##name;
 #include "metrics/list.h"

@@ -138,8 +138,9 @@ void co_metric_set_add(const co_metric_set *set, co_sum *sum, const co_sum *part
         co_sum_join(&sum[i], &part[i]);
 }
 
-void co_metric_set_finish(double *value, const co_metric_set *set, const co_sum *sums)
+void co_metric_set_finish(double *value, const co_metric_set *set, const co_metric_form *form,
+                          const co_sum *sums)
 {
     for (int i = 0; i < set->n; i++)
-        value[i] = set->metric[i]->finish(sums + set->begin[i], &set->form);
+        value[i] = set->metric[i]->finish(sums + set->begin[i], form);
 }

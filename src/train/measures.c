@@ -11,7 +11,7 @@ co_status co_measures_open(co_measures *out, const co_metric_set *set, co_comm *
 {
     const size_t slots = (size_t)(tree ? tree->leaves : co_comm_size(comm));
 
-    *out = (co_measures){.set = set, .comm = comm, .shards = tree ? tree->leaves : 0};
+    *out = (co_measures){.set = set, .form = set->form, .comm = comm, .shards = tree ? tree->leaves : 0};
     if (set->n == 0)
         return CO_OK;
     out->sum = co_calloc(set->n_sum, sizeof(*out->sum));
@@ -75,7 +75,7 @@ co_status co_measures_finish(double *value, co_measures *measures)
     memset(all, 0, n_sum * sizeof(*all));
     memcpy(measures->slot + rank * n_sum, measures->sum, n_sum * sizeof(*all));
     CO_TRY(measures_add_up(all, measures, co_comm_size(measures->comm)));
-    co_metric_set_finish(value, set, all);
+    co_metric_set_finish(value, set, &measures->form, all);
     return CO_OK;
 }
 

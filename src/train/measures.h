@@ -12,6 +12,7 @@
 /* Everything but the arrays is borrowed. */
 typedef struct co_measures {
     const co_metric_set *set;
+    co_metric_form form; /* of the network on the split */
     co_comm *comm;
     int shards;   /* 0: no shards; `sum` is this rank's own */
     co_sum *sum;  /* owned, (n_sum): this rank's running sums; with shards those of all ranks, on

@@ -183,6 +183,33 @@ static void language_bits_per_byte_follow_the_loss(void **state)
     json_decref(pairs);
 }
 
+/* Nine tenths of two bytes a character, and then one. */
+static void language_bits_per_byte_are_of_the_split(void **state)
+{
+    char text[1901] = "", *at = text;
+    json_t *run;
+
+    (void)state;
+    for (int i = 0; i < 900; i++)
+        at = stpcpy(at, i % 2 ? "\xc3\xa9" : "\xc3\xab");
+    memset(at, 'a', 100);
+    at[100] = '\0';
+    program_write_text("two.txt", text);
+    program_assert_success(program_line(
+        "train text.yaml --run-dir two --quiet -s max_steps=8 -s data.path=two.txt"));
+    run = program_summary("two");
+    for (int test = 0; test < 2; test++) {
+        const char *const keys[] = {"train_loss", "train_bits_per_byte", "test_loss",
+                                    "test_bits_per_byte"};
+        const double loss = json_real_value(json_object_get(run, keys[2 * test]));
+        const double bits = json_real_value(json_object_get(run, keys[2 * test + 1]));
+
+        assert_true(loss > 0 && fabs(bits * (test ? 1 : 2) - loss / log(2)) < 1e-6);
+    }
+    json_decref(run);
+    program_remove("two");
+}
+
 /* A tenth of 40 times 48 characters, of which the first is not predicted, in windows of 8. */
 static void language_eval_counts_samples_and_tokens(void **state)
 {
@@ -335,6 +362,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(language_run_keeps_its_tokenizer),
         cmocka_unit_test(language_model_of_a_tokenized_file_writes_text),
         cmocka_unit_test(language_bits_per_byte_follow_the_loss),
+        cmocka_unit_test(language_bits_per_byte_are_of_the_split),
         cmocka_unit_test(language_text_of_other_characters_is_refused),
         cmocka_unit_test(language_eval_counts_samples_and_tokens),
         cmocka_unit_test(language_best_epoch_has_the_lowest_loss),

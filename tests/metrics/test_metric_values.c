@@ -80,7 +80,7 @@ static double value_of(const co_metric_set *set, const co_sum *sums)
 {
     double value;
 
-    co_metric_set_finish(&value, set, sums);
+    co_metric_set_finish(&value, set, &set->form, sums);
     return value;
 }
 
@@ -230,7 +230,7 @@ static void bits_per_byte_of_text_is_measured(void **state)
     assert_int_equal(co_metric_set_fit(&set, &batch.form, NULL), CO_OK);
     assert_int_equal(set.n, 2);
     co_metric_set_accumulate(&set, sums, &batch);
-    co_metric_set_finish(value, &set, sums);
+    co_metric_set_finish(value, &set, &set.form, sums);
     assert_true(fabs(value[co_metric_set_find(&set, "bits_per_byte")] - 2 / log(2)) < 1e-12);
     assert_int_equal(co_metric_set_read(&set, &item), CO_OK);
     assert_int_equal(co_metric_set_fit(&set, &unknown, &item), CO_E_USAGE);
