@@ -77,8 +77,31 @@ static void set_add_always(co_metric_set *set, const co_metric_form *form)
             (void)co_metric_set_include(set, *m);
 }
 
+/* Names of what is measured anyway are in no set. */
+static co_status set_check_name(const co_value *item, const co_metric_form *form)
+{
+    const co_metric *metric = co_metric_find(item->text);
+
+    if (!metric || metric->accumulate || co_metric_is_defined(metric, form))
+        return CO_OK;
+    return co_value_fail(item,
+                         "metrics: such a network, of %zu outputs, has no %s; `cohort list "
+                         "metrics` says what each is",
+                         form->outputs, metric->name);
+}
+
+static co_status set_check_names(const co_value *value, const co_metric_form *form)
+{
+    if (!value || value->kind == CO_VALUE_SCALAR)
+        return value ? set_check_name(value, form) : CO_OK;
+    for (size_t i = 0; i < value->n; i++)
+        CO_TRY(set_check_name(value->item[i], form));
+    return CO_OK;
+}
+
 co_status co_metric_set_fit(co_metric_set *set, const co_metric_form *form, const co_value *value)
 {
+    CO_TRY(set_check_names(value, form));
     set_add_always(set, form);
     set->form = *form;
     set->n_sum = 0;

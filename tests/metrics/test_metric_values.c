@@ -268,6 +268,7 @@ static void set_that_does_not_fit_is_refused(void **state)
     assert_refused("everything", CO_TARGET_VALUES, 1, "label_accuracy, f1_micro, f1_macro");
     assert_refused("r2", CO_TARGET_LABEL, 10,
                    "r2 is not defined for a network that learns classes");
+    assert_refused("accuracy_top5", CO_TARGET_LABEL, 4, "of 4 outputs, has no accuracy_top5");
     assert_refused("f1_macro", CO_TARGET_LABEL, 1000, "f1_macro counts each of 1000 outputs");
 }
 

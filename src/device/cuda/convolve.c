@@ -65,7 +65,10 @@ co_status cuda_conv_open(cuda_device *device)
     }
     result = dnn->call.cudnnCreate(&dnn->handle);
     if (result != CUDNN_STATUS_SUCCESS) {
-        (void)conv_fail(dnn, result, "it does not start");
+        (void)co_fail(CO_E_FAILED,
+                      "cuda: cuDNN does not start: %s (%d); install one that fits the driver, or "
+                      "remove it: convolutions then run on our own kernels",
+                      dnn->call.cudnnGetErrorString(result), (int)result);
         co_free(dnn);
         return CO_E_FAILED;
     }
