@@ -11,7 +11,8 @@ co_status co_measures_open(co_measures *out, const co_metric_set *set, co_comm *
 {
     const size_t slots = (size_t)(tree ? tree->leaves : co_comm_size(comm));
 
-    *out = (co_measures){.set = set, .form = set->form, .comm = comm, .shards = tree ? tree->leaves : 0};
+    *out = (co_measures){
+        .set = set, .form = set->form, .comm = comm, .shards = tree ? tree->leaves : 0};
     if (set->n == 0)
         return CO_OK;
     out->sum = co_calloc(set->n_sum, sizeof(*out->sum));

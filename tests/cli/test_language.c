@@ -195,8 +195,8 @@ static void language_bits_per_byte_are_of_the_split(void **state)
     memset(at, 'a', 100);
     at[100] = '\0';
     program_write_text("two.txt", text);
-    program_assert_success(program_line(
-        "train text.yaml --run-dir two --quiet -s max_steps=8 -s data.path=two.txt"));
+    program_assert_success(
+        program_line("train text.yaml --run-dir two --quiet -s max_steps=8 -s data.path=two.txt"));
     run = program_summary("two");
     for (int test = 0; test < 2; test++) {
         const char *const keys[] = {"train_loss", "train_bits_per_byte", "test_loss",
