@@ -155,12 +155,44 @@ static int config_height(const co_value *value)
     return height;
 }
 
+/* `path` is cut at its dots. */
+static co_status config_assign(co_config *config, char *path, co_value *value,
+                               const char *assignment)
+{
+    co_value *map = config->root;
+    char *dot;
+
+    if (map->kind == CO_VALUE_NULL)
+        map->kind = CO_VALUE_MAP;
+    for (; (dot = strchr(path, '.')); path = dot + 1) {
+        *dot = '\0';
+        if (!path[0] || !dot[1])
+            return co_fail(CO_E_USAGE, "--set %s: a name between dots is missing", assignment);
+        CO_TRY(config_enter(&map, config->arena, path, assignment));
+    }
+    return config_put(map, config->arena, path, value);
+}
+
+co_status co_config_set_string(co_config *config, const char *key, const char *text)
+{
+    co_value *value = co_arena_alloc(config->arena, 1, sizeof(*value));
+    char *path = co_arena_strdup(config->arena, key);
+
+    if (!value || !path)
+        return CO_E_NOMEM;
+    *value = (co_value){.kind = CO_VALUE_SCALAR,
+                        .text = co_arena_strdup(config->arena, text),
+                        .quoted = true,
+                        .source = config->name};
+    return value->text ? config_assign(config, path, value, key) : CO_E_NOMEM;
+}
+
 co_status co_config_set(co_config *config, const char *assignment)
 {
     const char *equals = strchr(assignment, '=');
-    co_value *map = config->root, *value;
     const char *source;
-    char *path, *dot;
+    co_value *value;
+    char *path;
     int depth = 1;
 
     if (!equals || equals == assignment)
@@ -181,13 +213,5 @@ co_status co_config_set(co_config *config, const char *assignment)
     /* What --set makes must fit a file again. */
     if (depth + config_height(value) >= CO_CONFIG_MAX_DEPTH)
         return co_fail(CO_E_USAGE, "--set %s: values are nested too deeply", assignment);
-    if (map->kind == CO_VALUE_NULL)
-        map->kind = CO_VALUE_MAP;
-    for (; (dot = strchr(path, '.')); path = dot + 1) {
-        *dot = '\0';
-        if (!path[0] || !dot[1])
-            return co_fail(CO_E_USAGE, "--set %s: a name between dots is missing", assignment);
-        CO_TRY(config_enter(&map, config->arena, path, assignment));
-    }
-    return config_put(map, config->arena, path, value);
+    return config_assign(config, path, value, assignment);
 }

@@ -55,6 +55,8 @@ co_arena *co_config_arena(const co_config *config);
 /* Apply "dotted.key=YAML" as from --set; makes missing maps on the way. A scalar `x` in the way
    becomes {name: x}, so that `optimizer: sgd` takes `optimizer.lr=0.1`. */
 co_status co_config_set(co_config *config, const char *assignment);
+/* Set a dotted key to a string, as it is. */
+co_status co_config_set_string(co_config *config, const char *key, const char *text);
 
 /* `text` of a config, `size` bytes, changed as co_config_set would its tree: a value is replaced,
    or a key added; all else, comments too, stays as it is. CO_E_UNSUPPORTED: the text has no place

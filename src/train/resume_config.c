@@ -18,7 +18,7 @@
 typedef enum resume_rule {
     RESUME_SAME,     /* the whole value */
     RESUME_NAME,     /* the plugin's name; its keys may change */
-    RESUME_PATH,     /* all but `path` */
+    RESUME_PATH,     /* all but where it is */
     RESUME_GIVEN,    /* whether it is given */
     RESUME_REPORTED, /* may change; reported */
     RESUME_SILENT    /* may change: does not affect the result, or is checked elsewhere */
@@ -78,7 +78,7 @@ const char *co_resume_rule_text(const char *key)
     static const char *const texts[] = {
         [RESUME_SAME] = "must be the same",
         [RESUME_NAME] = "must have the same name; its keys may change",
-        [RESUME_PATH] = "must be the same but for `path`",
+        [RESUME_PATH] = "must be the same but for `path` and `characters`",
         [RESUME_GIVEN] = "must be given or left out as before; its keys may change",
         [RESUME_REPORTED] = "may change, and is reported",
         [RESUME_SILENT] = "may change",
@@ -92,14 +92,21 @@ static const co_value *resume_get(const co_value *value, const char *key)
     return value && value->kind == CO_VALUE_MAP ? co_value_get(value, key) : NULL;
 }
 
-static bool resume_equal(const co_value *a, const co_value *b, const char *leave_out);
+static bool resume_equal(const co_value *a, const co_value *b, bool moves);
 
-/* Whether every key of `a` except `leave_out` is in `b` with an equal value. */
-static bool resume_covers(const co_value *a, const co_value *b, const char *leave_out)
+/* Where data are, not what they are: the characters of a text are compared with those of the run.
+ */
+static bool resume_is_place(const char *key)
+{
+    return strcmp(key, "path") == 0 || strcmp(key, "characters") == 0;
+}
+
+/* Whether every key of `a`, with `moves` except places, is in `b` with an equal value. */
+static bool resume_covers(const co_value *a, const co_value *b, bool moves)
 {
     for (size_t i = 0; i < a->n; i++)
-        if ((!leave_out || strcmp(a->key[i], leave_out) != 0) &&
-            !resume_equal(a->item[i], resume_get(b, a->key[i]), NULL))
+        if (!(moves && resume_is_place(a->key[i])) &&
+            !resume_equal(a->item[i], resume_get(b, a->key[i]), false))
             return false;
     return true;
 }
@@ -110,36 +117,35 @@ static bool resume_is_none(const co_value *value)
 }
 
 /* `scalar` is short for {name: scalar}. */
-static bool resume_is_name_of(const co_value *scalar, const co_value *map, const char *leave_out)
+static bool resume_is_name_of(const co_value *scalar, const co_value *map, bool moves)
 {
     const co_value *name = co_value_get(map, "name");
     size_t rest = 0;
 
     for (size_t i = 0; i < map->n; i++)
-        rest +=
-            strcmp(map->key[i], "name") != 0 && (!leave_out || strcmp(map->key[i], leave_out) != 0);
+        rest += strcmp(map->key[i], "name") != 0 && !(moves && resume_is_place(map->key[i]));
     return rest == 0 && name && name->kind == CO_VALUE_SCALAR &&
            strcmp(name->text, scalar->text) == 0;
 }
 
-static bool resume_equal(const co_value *a, const co_value *b, const char *leave_out)
+static bool resume_equal(const co_value *a, const co_value *b, bool moves)
 {
     if (resume_is_none(a) || resume_is_none(b))
         return resume_is_none(a) && resume_is_none(b);
     if (a->kind == CO_VALUE_SCALAR && b->kind == CO_VALUE_SCALAR)
         return strcmp(a->text, b->text) == 0;
     if (a->kind == CO_VALUE_SCALAR && b->kind == CO_VALUE_MAP)
-        return resume_is_name_of(a, b, leave_out);
+        return resume_is_name_of(a, b, moves);
     if (a->kind == CO_VALUE_MAP && b->kind == CO_VALUE_SCALAR)
-        return resume_is_name_of(b, a, leave_out);
+        return resume_is_name_of(b, a, moves);
     if (a->kind != b->kind)
         return false;
     if (a->kind == CO_VALUE_MAP)
-        return resume_covers(a, b, leave_out) && resume_covers(b, a, leave_out);
+        return resume_covers(a, b, moves) && resume_covers(b, a, moves);
     if (a->n != b->n)
         return false;
     for (size_t i = 0; i < a->n; i++)
-        if (!resume_equal(a->item[i], b->item[i], NULL))
+        if (!resume_equal(a->item[i], b->item[i], false))
             return false;
     return true;
 }
@@ -186,7 +192,7 @@ static bool resume_same(const co_spec *then, const co_spec *now, const co_key *k
     }
     if (rule == RESUME_GIVEN)
         return resume_is_none(a) == resume_is_none(b);
-    return resume_equal(a, b, rule == RESUME_PATH ? "path" : NULL);
+    return resume_equal(a, b, rule == RESUME_PATH);
 }
 
 typedef struct resume_report {

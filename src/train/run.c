@@ -78,6 +78,8 @@ co_status co_run_open(co_job *job, const co_train_options *options, bool train)
     job->asked_ns = co_clock_ns();
     job->cores = co_thread_cores();
     CO_TRY(co_spec_open(spec, options));
+    if (options->run_dir)
+        CO_TRY(co_rundir_keep_characters(spec, options->run_dir));
     if (!train)
         spec->test_partition = NULL; /* totals do not depend on the partition */
     if (train)

@@ -241,6 +241,19 @@ void co_rundir_unlock(int lock)
         close(lock);
 }
 
+co_status co_rundir_keep_characters(co_spec *spec, const char *path)
+{
+    const co_value *characters = NULL;
+    char own[RUNDIR_MAX_PATH];
+
+    if (spec->data && spec->data->kind == CO_VALUE_MAP)
+        characters = co_value_get(spec->data, "characters");
+    if (!characters || characters->kind != CO_VALUE_SCALAR || co_fs_exists(characters->text))
+        return CO_OK;
+    CO_TRY(co_fs_join(own, sizeof(own), path, CO_DATA_TOKENIZER));
+    return co_fs_exists(own) ? co_config_set_string(spec->config, "data.characters", own) : CO_OK;
+}
+
 co_status co_rundir_check_data(const char *path, const co_dataset *data)
 {
     char file[RUNDIR_MAX_PATH];

@@ -20,6 +20,9 @@ co_status co_rundir_create(int *lock, char *path, size_t size, const co_spec *sp
 
 /* Write what a run has before its first step: what is known of its data, and config.yaml. */
 co_status co_rundir_begin(const char *path, const co_spec *spec, const co_dataset *data);
+/* A text that goes by the characters of an earlier run goes by those that the run in the folder has
+   kept, once the earlier one is gone. */
+co_status co_rundir_keep_characters(co_spec *spec, const char *path);
 /* CO_E_DATA where the data that a run in the folder was started with had other numbers for what is
    in `data`: the characters of a text. Classes of another name are a warning. */
 co_status co_rundir_check_data(const char *path, const co_dataset *data);

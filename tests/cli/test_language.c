@@ -75,6 +75,11 @@ static void language_text_takes_the_characters_of_a_run(void **state)
     assert_string_equal(text, "\n ,abcdefghijklmnopqrstuvwxyz\xc3\xa9");
     free(text);
     program_assert_success(program_line("eval tuned"));
+    assert_int_equal(rename("run", "gone"), 0);
+    program_assert_success(program_line("eval tuned"));
+    program_assert_success(
+        program_line("train --resume --run-dir tuned --quiet -s max_steps=9 -s init=~"));
+    assert_int_equal(rename("gone", "run"), 0);
     program_remove("tuned");
 }
 
