@@ -117,6 +117,8 @@ static co_status run_print_checkpoint(const char *dir, uint64_t step, const char
     CO_TRY(co_checkpoint_path(folder, dir, step));
     co_format_count(count, sizeof(count), step);
     if (co_manifest_read(&m, folder, &co_checkpoint_layout) != CO_OK) {
+        if (!co_fs_exists(folder)) /* by now others are kept */
+            return CO_OK;
         printf("%-12s step %s: damaged\n", first ? "checkpoints" : "", count);
         return CO_OK;
     }

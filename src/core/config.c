@@ -118,10 +118,28 @@ static co_status config_put(co_value *map, co_arena *arena, const char *key, co_
     return CO_OK;
 }
 
-/* The map under `key`, made where it is missing; a plain `x` becomes {name: x}. */
-static co_status config_enter(co_value **map, co_arena *arena, const char *key,
+/* Keys whose plain value is not the name of a plugin: whose it is then, and NULL: of none. */
+static const struct {
+    const char *key, *whole;
+} config_short[] = {
+    {"precision", "level"},     {"checkpoint", "every"}, {"partition", "kind"},
+    {"test_partition", "kind"}, {"init", "weights"},     {"data.resize", "size"},
+    {"data.normalize", NULL},   {"tensorboard", NULL},   {"freeze", NULL},
+};
+
+const char *co_config_whole(const char *path, size_t n)
+{
+    for (size_t i = 0; i < sizeof(config_short) / sizeof(config_short[0]); i++)
+        if (strlen(config_short[i].key) == n && strncmp(config_short[i].key, path, n) == 0)
+            return config_short[i].whole;
+    return "name";
+}
+
+/* The map under `key`, the first `n` bytes of an assignment, made where it is missing. */
+static co_status config_enter(co_value **map, co_arena *arena, const char *key, size_t n,
                               const char *assignment)
 {
+    const char *whole = co_config_whole(assignment, n);
     const co_value *found = co_value_get(*map, key);
     co_value *inner;
 
@@ -131,12 +149,16 @@ static co_status config_enter(co_value **map, co_arena *arena, const char *key,
     }
     if (found && found->kind == CO_VALUE_LIST)
         return co_fail(CO_E_USAGE, "--set %s: '%s' is a list, it has no keys", assignment, key);
+    if (found && found->kind == CO_VALUE_SCALAR && !whole)
+        return co_fail(CO_E_USAGE,
+                       "--set %s: '%s' is '%s', which has no keys; give a map, %.*s={...}",
+                       assignment, key, found->text, (int)n, assignment);
     inner = co_arena_alloc(arena, 1, sizeof(*inner));
     if (!inner)
         return CO_E_NOMEM;
     *inner = (co_value){.kind = CO_VALUE_MAP, .source = "--set"};
     if (found && found->kind == CO_VALUE_SCALAR)
-        CO_TRY(config_put(inner, arena, "name", (co_value *)found));
+        CO_TRY(config_put(inner, arena, whole, (co_value *)found));
     CO_TRY(config_put(*map, arena, key, inner));
     *map = inner;
     return CO_OK;
@@ -159,6 +181,7 @@ static int config_height(const co_value *value)
 static co_status config_assign(co_config *config, char *path, co_value *value,
                                const char *assignment)
 {
+    const char *begin = path;
     co_value *map = config->root;
     char *dot;
 
@@ -168,7 +191,7 @@ static co_status config_assign(co_config *config, char *path, co_value *value,
         *dot = '\0';
         if (!path[0] || !dot[1])
             return co_fail(CO_E_USAGE, "--set %s: a name between dots is missing", assignment);
-        CO_TRY(config_enter(&map, config->arena, path, assignment));
+        CO_TRY(config_enter(&map, config->arena, path, (size_t)(dot - begin), assignment));
     }
     return config_put(map, config->arena, path, value);
 }

@@ -53,8 +53,12 @@ const char *co_config_name(const co_config *config);
 co_arena *co_config_arena(const co_config *config);
 
 /* Apply "dotted.key=YAML" as from --set; makes missing maps on the way. A scalar `x` in the way
-   becomes {name: x}, so that `optimizer: sgd` takes `optimizer.lr=0.1`. */
+   becomes the map that it is short for, so that `optimizer: sgd` takes `optimizer.lr=0.1` as
+   {name: sgd, lr: 0.1}. CO_E_USAGE: it is short for none. */
 co_status co_config_set(co_config *config, const char *assignment);
+/* The key of the map that a plain value is short for, where its own key is the first `n` bytes of
+   `path`: "name", of precision "level"; NULL: none. */
+const char *co_config_whole(const char *path, size_t n);
 /* Set a dotted key to a string, as it is. */
 co_status co_config_set_string(co_config *config, const char *key, const char *text);
 
@@ -78,11 +82,14 @@ typedef co_status co_value_visit(void *arg, const char *name, const co_value *va
 co_status co_value_walk(const co_value *value, const char *name, co_value_visit *visit, void *arg);
 
 /* Read a map into the struct `self` by its key list: defaults first, then the map's values.
-   `map` may be NULL or null. The key "name" is skipped when `keys` has none of that name.
-   Errors (CO_E_USAGE) name source:line:column, the key, what was expected, the nearest key.
-   `what` names the owner in messages, e.g. "optimizer sgd". Lists are put in `arena`. */
+   `map` may be NULL or null. Errors (CO_E_USAGE) name source:line:column, the key, what was
+   expected, the nearest key. `what` names the owner in messages, e.g. "optimizer sgd". Lists are
+   put in `arena`. */
 co_status co_keys_read(void *self, const co_key *keys, const co_value *map, const char *what,
                        co_arena *arena);
+/* The same of a plugin or a layer: the key "name", if `keys` has none of that name, is its own. */
+co_status co_keys_read_named(void *self, const co_key *keys, const co_value *map, const char *what,
+                             co_arena *arena);
 /* The keys of `common` and then those of `own`, whose struct begins `shift` bytes into the one
    read: how a module adds its keys (lr, path, ...) to those of its plugins. Either may be NULL. */
 co_status co_keys_join(const co_key **out, const co_key *common, const co_key *own, size_t shift,

@@ -64,14 +64,16 @@ static bool edit_enter(edit *e, const co_value *map, bool root)
     return map->end > map->begin;
 }
 
-/* Find the place; *name gets what has to be written of the key, *named a scalar that becomes the
-   `name` of a map. */
-static bool edit_find(edit *e, const char **name, bool *named, const co_config *config, char *path)
+/* Find the place, of a copy of the assignment's key; *name gets what has to be written of it,
+   *whole the key of the map that a scalar there becomes, or NULL. */
+static bool edit_find(edit *e, const char **name, const char **whole, const co_config *config,
+                      const char *assignment, char *path)
 {
+    const char *begin = path;
     const co_value *value = co_config_root(config);
     bool root = true;
 
-    *named = false;
+    *whole = NULL;
     for (*name = path; **name;) {
         char *dot = strchr(path, '.');
         const co_value *found;
@@ -91,9 +93,12 @@ static bool edit_find(edit *e, const char **name, bool *named, const co_config *
         *name = path;
         root = false;
     }
-    *named = **name;
     edit_span(e, value);
-    return value->end > value->begin && (!*named || value->kind == CO_VALUE_SCALAR);
+    if (**name && value->kind != CO_VALUE_SCALAR)
+        return false;
+    if (**name)
+        *whole = co_config_whole(assignment, (size_t)(*name - begin) - 1);
+    return value->end > value->begin && (!**name || *whole);
 }
 
 /* "a.b" as "a: {b: " */
@@ -105,7 +110,8 @@ static void edit_write_name(FILE *out, edit *e, const char *name)
         fprintf(out, "%s: ", name);
 }
 
-static co_status edit_write(char **out, edit *e, const char *name, bool named, const char *value)
+static co_status edit_write(char **out, edit *e, const char *name, const char *whole,
+                            const char *value)
 {
     char *text = NULL;
     size_t size = 0;
@@ -115,8 +121,8 @@ static co_status edit_write(char **out, edit *e, const char *name, bool named, c
         return co_fail(CO_E_NOMEM, "out of memory");
     fwrite(e->text, 1, e->begin, stream);
     fputs(e->before, stream);
-    if (named) {
-        fprintf(stream, "{name: %.*s, ", (int)(e->end - e->begin), e->text + e->begin);
+    if (whole) {
+        fprintf(stream, "{%s: %.*s, ", whole, (int)(e->end - e->begin), e->text + e->begin);
         e->braces++;
     }
     edit_write_name(stream, e, name);
@@ -160,19 +166,19 @@ static co_status edit_make(char **out, co_config *config, const char *text, size
                            const char *assignment)
 {
     edit e = {.text = text, .size = size, .before = "", .after = "", .indent = -1};
-    const char *equals = strchr(assignment, '='), *name;
+    const char *equals = strchr(assignment, '='), *name, *whole;
     char path[EDIT_MAX_NAME];
-    bool named, found;
+    bool found;
     co_status st;
 
     if (!equals || equals == assignment || equals - assignment >= EDIT_MAX_NAME)
         return co_fail(CO_E_USAGE, "%s: expected key=value", assignment);
     memcpy(path, assignment, (size_t)(equals - assignment));
     path[equals - assignment] = '\0';
-    found = edit_find(&e, &name, &named, config, path);
+    found = edit_find(&e, &name, &whole, config, assignment, path);
     if (!found)
         return CO_E_UNSUPPORTED;
-    CO_TRY(edit_write(out, &e, name, named, equals + 1));
+    CO_TRY(edit_write(out, &e, name, whole, equals + 1));
     CO_TRY(co_config_set(config, assignment));
     st = edit_check(config, *out);
     if (st != CO_OK) {

@@ -276,23 +276,35 @@ static co_status keys_fail_shape(const co_value *value, const co_key *keys, cons
     return co_value_fail(value, "%s: expected `key: value` lines or {key: value}", what);
 }
 
-co_status co_keys_read(void *self, const co_key *keys, const co_value *map, const char *what,
-                       co_arena *arena)
+/* `named`: the key "name" says whose keys these are. */
+static co_status keys_read(void *self, const keys_reader *r, const co_key *keys,
+                           const co_value *map, bool named)
 {
-    const keys_reader r = {what, arena};
     bool empty = !map || map->kind == CO_VALUE_NULL;
 
     if (!empty && map->kind != CO_VALUE_MAP)
-        return keys_fail_shape(map, keys, what);
+        return keys_fail_shape(map, keys, r->what);
     for (size_t i = 0; !empty && i < map->n; i++)
-        if (!keys_find(keys, map->key[i]) && strcmp(map->key[i], "name") != 0)
-            return keys_unknown(&r, keys, map->item[i], map->key[i]);
+        if (!keys_find(keys, map->key[i]) && !(named && strcmp(map->key[i], "name") == 0))
+            return keys_unknown(r, keys, map->item[i], map->key[i]);
     for (const co_key *key = keys; key && key->name; key++) {
         const co_value *value = empty ? NULL : co_value_get(map, key->name);
 
-        CO_TRY(value ? keys_read_one(self, &r, key, value) : keys_set_default(self, &r, key, map));
+        CO_TRY(value ? keys_read_one(self, r, key, value) : keys_set_default(self, r, key, map));
     }
     return CO_OK;
+}
+
+co_status co_keys_read(void *self, const co_key *keys, const co_value *map, const char *what,
+                       co_arena *arena)
+{
+    return keys_read(self, &(keys_reader){what, arena}, keys, map, false);
+}
+
+co_status co_keys_read_named(void *self, const co_key *keys, const co_value *map, const char *what,
+                             co_arena *arena)
+{
+    return keys_read(self, &(keys_reader){what, arena}, keys, map, true);
 }
 
 static size_t keys_count(const co_key *keys)

@@ -126,5 +126,5 @@ co_status co_plugin_read(void *self, const void *ops, const co_plugins *plugins,
         return CO_E_NOMEM;
     if (common || shift)
         CO_TRY(co_keys_join(&keys, common, plugin->keys, shift, arena));
-    return co_keys_read(self, keys, map, what, arena);
+    return co_keys_read_named(self, keys, map, what, arena);
 }

@@ -92,9 +92,11 @@ double co_dataset_bytes_per_token(const co_dataset *dataset);
  */
 co_status co_dataset_save_tokenizer(const co_dataset *dataset, const char *folder);
 #define CO_DATA_TOKENIZER "tokenizer" /* that folder in a run directory */
-/* Of a text by characters: CO_E_DATA unless they are numbered as by the tokenizer of the folder, if
-   it has one. CO_OK of all other data. */
-co_status co_dataset_check_characters(const co_dataset *dataset, const char *folder);
+/* What its tokens are below, where it is of language; else 0. */
+int64_t co_dataset_vocabulary(const co_dataset *dataset);
+/* CO_E_DATA unless tokens stand for what they do by the tokenizer of the folder; CO_OK where one of
+   the two is not known. */
+co_status co_dataset_check_tokenizer(const co_dataset *dataset, const char *folder);
 
 /* co_dataset_read_field of samples with fields of their own, in training: as drawn for the epoch of
    `place`. */

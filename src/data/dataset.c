@@ -406,6 +406,11 @@ co_status co_dataset_stored_sample(co_bytes *out, const co_dataset *dataset, co_
     return CO_OK;
 }
 
+int64_t co_dataset_vocabulary(const co_dataset *dataset)
+{
+    return dataset->ops->save_tokenizer ? co_dataset_classes(dataset) : 0;
+}
+
 double co_dataset_bytes_per_token(const co_dataset *dataset)
 {
     return dataset->ops->bytes_per_token ? dataset->ops->bytes_per_token(dataset->self) : 0;

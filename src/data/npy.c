@@ -179,7 +179,7 @@ static co_status npy_check_header(co_npy *out, const npy_header *h, const char *
     if (i == n)
         return co_fail(CO_E_DATA,
                        "%s: elements of type '%s'; read are <f4, <f8, <i4, <i8, |u1 and |b1: save "
-                       "array.astype('<f4')",
+                       "array.astype('<f4'), or labels and tokens as '<i4'",
                        name, h->descr);
     if (h->fortran && h->shape.ndim > 1)
         return co_fail(CO_E_DATA, "%s: in Fortran's order; save numpy.ascontiguousarray(array)",

@@ -11,8 +11,8 @@
 #include "data/dataset_internal.h"
 #include "data/file.h"
 #include "data/formats.h"
+#include "data/tokenizers.h"
 #include "data/windows.h"
-#include "text/tokenizer.h"
 
 #define TEXT_BYTES 256
 #define TEXT_PATH  4096
@@ -226,10 +226,7 @@ static double text_bytes_per_token(const void *state)
 
 static co_status text_save_tokenizer(const void *state, const char *folder)
 {
-    const text *self = state;
-    const co_tokenizer tokenizer = {.kind = self->tokenizer == TEXT_CHAR ? CO_TOKENIZER_CHAR
-                                                                         : CO_TOKENIZER_BYTES,
-                                    .characters = self->characters};
+    const co_tokenizer tokenizer = co_text_tokenizer(state);
 
     return co_tokenizer_save(&tokenizer, folder);
 }
@@ -247,25 +244,16 @@ const co_dataset_ops co_dataset_text = {
     .close = text_close,
 };
 
-co_status co_dataset_check_characters(const co_dataset *dataset, const char *folder)
+co_tokenizer co_text_tokenizer(const void *state)
 {
-    const text *self = (const void *)dataset->self;
-    const co_characters *own = &self->characters;
-    co_tokenizer then;
-    bool same;
+    const text *self = state;
 
-    if (dataset->ops != &co_dataset_text || self->tokenizer != TEXT_CHAR ||
-        !co_tokenizer_is_in(folder))
-        return CO_OK;
-    CO_TRY(co_tokenizer_load(&then, folder));
-    same = then.kind == CO_TOKENIZER_CHAR && then.characters.n == own->n &&
-           memcmp(then.characters.code, own->code, own->n * sizeof(*own->code)) == 0;
-    co_tokenizer_close(&then);
-    if (same)
-        return CO_OK;
-    return co_fail(CO_E_DATA,
-                   "%s: has other characters than the text that the weights were trained on, so "
-                   "the same ones would have other numbers; set data.characters=%s, whose numbers "
-                   "they then have",
-                   self->sequence.path, folder);
+    return (co_tokenizer){.kind =
+                              self->tokenizer == TEXT_CHAR ? CO_TOKENIZER_CHAR : CO_TOKENIZER_BYTES,
+                          .characters = self->characters};
+}
+
+const char *co_text_path(const void *state)
+{
+    return ((const text *)state)->sequence.path;
 }

@@ -13,7 +13,7 @@
 #include "data/folder_names.h"
 #include "data/formats.h"
 #include "data/token_file.h"
-#include "text/tokenizer.h"
+#include "data/tokenizers.h"
 
 #define TOKENS_FIRST 16 /* files that room is made for */
 
@@ -129,10 +129,15 @@ static void tokens_choose(tokens *self, co_split split)
     }
 }
 
-/* The tokenizer beside the first file. */
-static co_status tokens_load_tokenizer(co_tokenizer *out, bool *found, const tokens *self)
+const char *co_tokens_path(const void *state)
 {
-    const char *path = self->file[0].path, *slash = strrchr(path, '/');
+    return ((const tokens *)state)->file[0].path;
+}
+
+/* Beside the first file. */
+co_status co_tokens_tokenizer(co_tokenizer *out, bool *found, const void *state)
+{
+    const char *path = co_tokens_path(state), *slash = strrchr(path, '/');
     const size_t n = slash ? (size_t)(slash - path) : 1;
     char *folder = co_calloc(n + 1, 1);
     co_status st = CO_OK;
@@ -154,7 +159,7 @@ static co_status tokens_count_vocabulary(tokens *self)
     co_tokenizer tokenizer;
     bool found = false;
 
-    CO_TRY(tokens_load_tokenizer(&tokenizer, &found, self));
+    CO_TRY(co_tokens_tokenizer(&tokenizer, &found, self));
     if (found) {
         self->vocabulary = co_tokenizer_tokens(&tokenizer);
         co_tokenizer_close(&tokenizer);
@@ -239,7 +244,7 @@ static double tokens_bytes_per_token(const void *state)
     bool found = false;
     uint32_t n;
 
-    if (tokens_load_tokenizer(&tokenizer, &found, self) != CO_OK || !found)
+    if (co_tokens_tokenizer(&tokenizer, &found, self) != CO_OK || !found)
         return 0;
     n = co_tokenizer_tokens(&tokenizer);
     count = co_calloc(n, sizeof(*count));
@@ -264,7 +269,7 @@ static co_status tokens_save_tokenizer(const void *state, const char *folder)
     bool found = false;
     co_status st;
 
-    CO_TRY(tokens_load_tokenizer(&tokenizer, &found, state));
+    CO_TRY(co_tokens_tokenizer(&tokenizer, &found, state));
     if (!found)
         return CO_OK;
     st = co_tokenizer_save(&tokenizer, folder);

@@ -86,6 +86,21 @@ static co_status init_read_skip(co_layer_names *out, const char **name, const co
     return CO_OK;
 }
 
+bool co_init_skips(const co_value *value, const co_param *param)
+{
+    const co_value *skip = value->kind == CO_VALUE_MAP ? co_value_get(value, "skip") : NULL;
+    const size_t n = skip && skip->kind == CO_VALUE_LIST ? skip->n : skip ? 1 : 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const co_value *item = skip->kind == CO_VALUE_LIST ? skip->item[i] : skip;
+
+        if (item->kind == CO_VALUE_SCALAR &&
+            (init_is_below(param->name, item->text) || init_is_below(param->alias, item->text)))
+            return true;
+    }
+    return false;
+}
+
 co_status co_init_load(co_model *model, const co_value *value, co_config *config)
 {
     const char *name[INIT_MAX_SKIP];

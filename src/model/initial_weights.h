@@ -7,6 +7,8 @@
 /* Keys of `init` when it is a map. */
 extern const co_key co_init_keys[];
 
+/* Whether the parameter is of a layer that `value` skips. */
+bool co_init_skips(const co_value *value, const co_param *param);
 /* Load the weights that `value`, the config's `init`, names. NULL: do nothing. */
 co_status co_init_load(co_model *model, const co_value *value, co_config *config);
 

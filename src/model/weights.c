@@ -5,6 +5,7 @@
  * mismatched tensors, and then the model is unchanged.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -361,6 +362,31 @@ static void weights_read(float *to, const co_named_tensor *from)
     }
 }
 
+/* Names the first value of a tensor that is none, or none as a float. */
+static co_status weights_check_finite(const co_named_tensor *from, const char *path)
+{
+    const size_t cell = from->dtype == CO_F32 ? sizeof(float) : sizeof(double);
+    const uint8_t *at = from->data;
+
+    for (size_t i = 0; i < from->bytes / cell; i++) {
+        float value;
+        double wide;
+
+        if (cell == sizeof(float)) {
+            memcpy(&value, at + i * cell, cell); /* unaligned */
+        } else {
+            memcpy(&wide, at + i * cell, cell);
+            value = (float)wide;
+        }
+        if (!isfinite(value))
+            return co_fail(CO_E_DATA, "%s: value %zu of tensor '%.200s' is %s", path, i, from->name,
+                           isnan(value)            ? "nan"
+                           : cell == sizeof(float) ? "infinite"
+                                                   : "beyond what fp32 holds");
+    }
+    return CO_OK;
+}
+
 static bool weights_is_ready(const co_param *param, const co_named_tensor *from)
 {
     return from->dtype == CO_F32 && !co_param_stored_room(param);
@@ -391,9 +417,12 @@ co_status co_model_load_from(co_model *model, const co_safetensors *file, const 
     CO_TRY(weights_check(model, file, name, fresh));
     for (int i = 0; i < graph->n_param; i++) {
         const co_param *param = &graph->param[i];
+        const co_named_tensor *from = co_param_find(file, "", param);
 
-        if (!weights_is_below(param->name, fresh) && param->count > largest &&
-            !weights_is_ready(param, co_param_find(file, "", param)))
+        if (weights_is_below(param->name, fresh))
+            continue;
+        CO_TRY(weights_check_finite(from, name));
+        if (param->count > largest && !weights_is_ready(param, from))
             largest = param->count;
     }
     room = co_calloc(2 * largest + 1, sizeof(*room)); /* before anything is changed */

@@ -85,7 +85,7 @@ static co_status builder_append(int *out, co_builder *b, const co_op *op, const 
     if (b->graph->n_node >= BUILDER_MAX_LAYERS)
         return co_value_fail(place, "a network of more than %d layers", BUILDER_MAX_LAYERS);
     CO_TRY(builder_spread(&attrs, op, arena));
-    CO_TRY(co_keys_read(attr, op->keys, attrs, op->name, arena));
+    CO_TRY(co_keys_read_named(attr, op->keys, attrs, op->name, arena));
     return co_value_place(op->is_loss ? co_graph_add_loss(out, b->graph, op, name, attr, in[0])
                                       : co_graph_add(out, b->graph, op, name, attr, in),
                           place);
@@ -217,8 +217,8 @@ static co_status builder_add_residual(co_builder *b, const co_value *value, cons
     builder_residual self;
     int sum[2];
 
-    CO_TRY(
-        co_keys_read(&self, builder_residual_keys, value, "residual", co_config_arena(b->config)));
+    CO_TRY(co_keys_read_named(&self, builder_residual_keys, value, "residual",
+                              co_config_arena(b->config)));
     if (!self.body)
         return co_value_fail(place, "residual: the body has no layers");
     co_graph_begin_block(b->graph);

@@ -10,6 +10,16 @@
 
 #define STREAM_BUFFER (4 * CO_WORD_AHEAD)
 
+static co_status stream_check(co_word_stream *s)
+{
+    const bool gzip = getc(s->file) == 0x1f && getc(s->file) == 0x8b;
+
+    rewind(s->file);
+    if (gzip)
+        return co_fail(CO_E_DATA, "%s: is gzip: unpack it with gunzip first", s->path);
+    return CO_OK;
+}
+
 co_status co_word_stream_open(co_word_stream *out, const char *path)
 {
     const co_open_rule rule = {.status = CO_E_DATA, .expected = "a text file"};
@@ -19,6 +29,8 @@ co_status co_word_stream_open(co_word_stream *out, const char *path)
     if (!out->buffer)
         return CO_E_NOMEM;
     st = co_open_stream(&out->file, &out->size, path, &rule);
+    if (st == CO_OK)
+        st = stream_check(out);
     if (st != CO_OK)
         co_word_stream_close(out);
     return st;

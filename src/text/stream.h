@@ -18,6 +18,7 @@ typedef struct co_word_stream {
     bool over;         /* the file has been read to its end */
 } co_word_stream;
 
+/* CO_E_DATA: it cannot be read, or is gzip. */
 co_status co_word_stream_open(co_word_stream *out, const char *path);
 /* The next word, borrowed until the next call; *n is 0 at the end. CO_E_IO. */
 co_status co_word_stream_next(const uint8_t **word, size_t *n, co_word_stream *stream);

@@ -245,3 +245,19 @@ const uint8_t *co_tokenizer_piece(size_t *n, uint8_t room[CO_UTF8_MAX],
              : co_utf8_encode(room, tokenizer->characters.code[token]);
     return room;
 }
+
+bool co_tokenizer_same(const co_tokenizer *a, const co_tokenizer *b)
+{
+    const uint32_t tokens = co_tokenizer_tokens(a);
+    bool same = tokens == co_tokenizer_tokens(b);
+
+    for (uint32_t t = 0; same && t < tokens; t++) {
+        uint8_t room[2][CO_UTF8_MAX];
+        size_t n[2];
+        const uint8_t *one = co_tokenizer_piece(&n[0], room[0], a, t);
+        const uint8_t *other = co_tokenizer_piece(&n[1], room[1], b, t);
+
+        same = n[0] == n[1] && memcmp(one, other, n[0]) == 0;
+    }
+    return same;
+}

@@ -41,6 +41,8 @@ co_status co_tokenizer_save(const co_tokenizer *tokenizer, const char *folder);
 void co_tokenizer_close(co_tokenizer *tokenizer);
 
 uint32_t co_tokenizer_tokens(const co_tokenizer *tokenizer);
+/* Whether each token of one is the same text in the other. */
+bool co_tokenizer_same(const co_tokenizer *a, const co_tokenizer *b);
 /* Whether a token stands for no text, such as <|endoftext|>. */
 bool co_tokenizer_is_special(const co_tokenizer *tokenizer, uint32_t token);
 /* Tokens of one word (words.h); `out` is borrowed until the next call. CO_E_DATA: a character that

@@ -5,6 +5,8 @@
 #include "train/loader_setup.h"
 #include "train/trainer.h"
 
+#define RUN_LOOK_STEPS 64 /* of an epoch, in which each part of a batch has had its samples */
+
 co_status co_job_check_ranks(const co_job *job, int ranks)
 {
     co_sampler *sampler = NULL;
@@ -66,22 +68,63 @@ static int64_t run_normed_values(const co_graph *graph, const co_node *node)
     return over_batch ? co_shape_count(shape) / shape->dim[1] : 0;
 }
 
+/* Whether part `rank` of each batch has samples, and never two in a forward pass. */
+static bool run_part_is_single(const co_sampler *sampler, int rank, uint64_t accumulate)
+{
+    const uint64_t steps = co_sampler_steps(sampler);
+    uint64_t most = 0;
+
+    for (uint64_t step = 0; step < steps && step < RUN_LOOK_STEPS; step++) {
+        const uint64_t n = co_sampler_local(sampler, step, rank);
+
+        most = n > most ? n : most;
+    }
+    return most > 0 && most <= accumulate;
+}
+
+/* Parts of a batch whose statistics are of one sample. With sync_batch_norm the whole batch is one.
+ */
+static co_status run_single_parts(int *out, const co_job *job)
+{
+    const co_spec *spec = &job->spec;
+    const int parts = (int)(spec->shards ? spec->shards : spec->ranks);
+    co_sampler *sampler = NULL;
+    int single = 0;
+
+    CO_TRY(co_feed_sampler(&sampler, spec, job->train, (int)spec->ranks, CO_SPLIT_TRAIN));
+    for (int rank = 0; rank < parts; rank++)
+        single += run_part_is_single(sampler, rank, (uint64_t)spec->accumulate);
+    if (spec->sync_batch_norm && co_spec_batch(spec, (int)spec->ranks) > 1)
+        single = 0;
+    co_sampler_destroy(sampler);
+    *out = single;
+    return CO_OK;
+}
+
 /* A single value is its own mean: then the layer gives its bias, and nothing before it learns. */
 co_status co_job_check_norms(const co_job *job)
 {
     const co_graph *graph = job->model->graph;
     const co_spec *spec = &job->spec;
+    const char *name = NULL;
+    int single;
 
-    if (job->under_mpi || spec->sync_batch_norm || co_spec_part(spec) > 1)
-        return CO_OK;
-    for (int i = 0; i < graph->n_node; i++)
+    for (int i = 0; i < graph->n_node && !name; i++)
         if (run_normed_values(graph, &graph->node[i]) == 1)
-            return co_fail(CO_E_USAGE,
-                           "batch: layer '%s' takes its mean over the batch, of which a rank has "
-                           "one sample, so that nothing before it would learn; take a larger "
-                           "batch, fewer ranks or less accumulation, or sync_batch_norm: true",
-                           graph->node[i].name);
-    return CO_OK;
+            name = graph->node[i].name;
+    if (!name || job->under_mpi)
+        return CO_OK;
+    CO_TRY(run_single_parts(&single, job));
+    if (single == 0)
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "batch: layer '%s' takes its mean over the batch, of which %d %s%s never more "
+                   "than one sample in a pass, so that nothing before it would learn; take a "
+                   "larger batch, fewer %s, or less accumulation%s",
+                   name, single, spec->shards ? "shard" : "rank", single == 1 ? " has" : "s have",
+                   spec->shards ? "shards" : "ranks",
+                   spec->shards || !job->common || spec->ranks == 1 ? ""
+                                                                    : ", or sync_batch_norm: true");
 }
 
 co_status co_job_check_splits(const co_job *job)
@@ -124,6 +167,21 @@ static void run_watch_loss(co_stop_at *stop)
         stop->awaited = (co_watched){&co_metric_loss, -1};
 }
 
+/* Every token of the data has a row of each embedding. */
+static co_status run_check_tokens(const co_graph *graph, int64_t vocabulary)
+{
+    for (int i = 0; i < graph->n_node; i++) {
+        const co_node *node = &graph->node[i];
+
+        if (node->op->limit && graph->var[node->in[0]].producer < 0 &&
+            node->op->limit(node->attr) < vocabulary)
+            return co_fail(CO_E_USAGE, "layer '%s': it knows %lld tokens, and the data has %lld",
+                           node->name, (long long)node->op->limit(node->attr),
+                           (long long)vocabulary);
+    }
+    return CO_OK;
+}
+
 co_status co_job_check_model(co_job *job)
 {
     co_metric_form form = co_model_form(job->model);
@@ -133,6 +191,8 @@ co_status co_job_check_model(co_job *job)
         run_watch_loss(&job->spec.stop);
     }
     CO_TRY(co_model_check_data(job->model, job->train ? job->train : job->test));
+    CO_TRY(run_check_tokens(job->model->graph,
+                            co_dataset_vocabulary(job->train ? job->train : job->test)));
     for (int i = 0; i < job->spec.stop.n; i++)
         CO_TRY(run_check_watched(&job->spec.stop.target[i].of, &form, job->spec.stop_at));
     if (job->spec.stop.awaited.metric)

@@ -1,45 +1,34 @@
 /* run_init.c - the config's `init`: whether its weights know the tokens of the data, and loading
    them into the model and its replicas. */
-#include <string.h>
-
-#include "core/fs.h"
 #include "data/data.h"
 #include "model/initial_weights.h"
 #include "train/run_internal.h"
+#include "train/rundir.h"
 
-#define RUN_INIT_PATH   4096
-#define RUN_INIT_LEVELS 3 /* folders above weights, which are a run's or of a checkpoint of it */
-
-/* The tokenizer of the run that has written a file; false: there is none. */
-static bool run_find_tokenizer(char out[RUN_INIT_PATH], const char *file)
+/* Whether weights that stand for tokens are loaded. */
+static bool run_init_knows_tokens(const co_job *job, const co_value *init)
 {
-    char folder[RUN_INIT_PATH];
-    size_t n = strlen(file);
+    const co_graph *graph = job->model->graph;
 
-    for (int level = 0; level < RUN_INIT_LEVELS && n < sizeof(folder); level++) {
-        while (n > 0 && file[n - 1] != '/')
-            n--;
-        while (n > 1 && file[n - 1] == '/')
-            n--;
-        memcpy(folder, file, n);
-        folder[n] = '\0';
-        if (co_fs_join(out, RUN_INIT_PATH, folder, CO_DATA_TOKENIZER) == CO_OK && co_fs_exists(out))
+    for (int i = 0; i < graph->n_node; i++) {
+        const co_node *node = &graph->node[i];
+
+        if (node->op->limit && node->n_param > 0 &&
+            !co_init_skips(init, &graph->param[node->param[0]]))
             return true;
     }
     return false;
 }
 
-/* Layers that are skipped may be those that depend on the tokens. */
 static co_status run_check_init(const co_job *job)
 {
-    const co_value *value = job->spec.init;
-    char tokenizer[RUN_INIT_PATH];
+    const co_value *init = job->spec.init, *weights = init;
 
-    if (value && value->kind == CO_VALUE_MAP)
-        value = co_value_get(value, "skip") ? NULL : co_value_get(value, "weights");
-    if (!value || value->kind != CO_VALUE_SCALAR || !run_find_tokenizer(tokenizer, value->text))
+    if (init && init->kind == CO_VALUE_MAP)
+        weights = co_value_get(init, "weights");
+    if (!weights || weights->kind != CO_VALUE_SCALAR || !run_init_knows_tokens(job, init))
         return CO_OK;
-    return co_dataset_check_characters(job->train, tokenizer);
+    return co_rundir_check_weights(weights->text, job->train);
 }
 
 co_status co_run_init(const co_job *job)

@@ -26,6 +26,8 @@ co_status co_rundir_keep_characters(co_spec *spec, const char *path);
 /* CO_E_DATA where the data that a run in the folder was started with had other numbers for what is
    in `data`: the characters of a text. Classes of another name are a warning. */
 co_status co_rundir_check_data(const char *path, const co_dataset *data);
+/* CO_E_DATA where weights are of a run whose tokens stand for other text than those of the data. */
+co_status co_rundir_check_weights(const char *file, const co_dataset *data);
 /* Write the resolved config.yaml. */
 co_status co_rundir_write_config(const char *path, const co_spec *spec);
 

@@ -96,6 +96,50 @@ static void language_character_of_another_text_is_named(void **state)
         "characters: goes with tokenizer: char");
 }
 
+/* Of the same shapes, by another kind of tokenizer; and weights that have a config of their own. */
+static void language_tokens_of_another_tokenizer_are_refused(void **state)
+{
+    static const char *const lines[] = {
+        "eval of -s data.path=pairs",
+        "train --resume --run-dir of -s max_steps=9 -s data.path=pairs",
+        "train text.yaml -s 'data={name: tokens, path: pairs, context: 8}' -s "
+        "init=of/final.safetensors",
+        "train text.yaml -s 'data={name: tokens, path: pairs, context: 8}' "
+        "-s 'init={weights: of/final.safetensors, skip: h.0}'"};
+
+    (void)state;
+    program_assert_success(program_line("data tokenize text.txt bytes --tokenizer bytes --quiet"));
+    program_assert_success(
+        program_line("data tokenize text.txt pairs --tokenizer bpe --vocab 256 --quiet"));
+    program_assert_success(program_line("train text.yaml --run-dir of --quiet -s max_steps=8 "
+                                        "-s 'data={name: tokens, path: bytes, context: 8}'"));
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        program_assert_error(program_line(lines[i]), 3, "its tokens are of another tokenizer");
+    program_assert_success(program_line("train text.yaml --run-dir skipped --quiet -s max_steps=8 "
+                                        "-s 'data={name: tokens, path: pairs, context: 8}' "
+                                        "-s 'init={weights: of/final.safetensors, skip: wte}'"));
+    program_assert_error(program_line("eval of -s 'data={name: text, path: text.txt, context: 8}'"),
+                         3, "its tokens are characters, and the weights were trained on bytes");
+    write_text("other.txt", "\xc3\xab");
+    program_write_text("other.yaml", "model: " MODEL "\n"
+                                     "data: {name: text, path: other.txt, context: 8}\n");
+    program_assert_error(program_line("eval run -c other.yaml"), 3, "has other characters");
+    program_remove("of");
+    program_remove("skipped");
+    program_remove("bytes");
+    program_remove("pairs");
+}
+
+static void language_embedding_of_fewer_tokens_is_refused(void **state)
+{
+    (void)state;
+    program_write_text("layers.yaml",
+                       "layers: [embedding: {vocab: 29, out: 8}, layernorm, linear: 30]\n"
+                       "data: {name: text, path: text.txt, context: 8}\n");
+    program_assert_error(program_line("train layers.yaml"), 2,
+                         "it knows 29 tokens, and the data has 30");
+}
+
 static void language_resumed_run_equals_whole(void **state)
 {
     char whole[65], parts[65];
@@ -363,6 +407,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(language_text_takes_the_characters_of_a_run),
         cmocka_unit_test(language_character_of_another_text_is_named),
+        cmocka_unit_test(language_tokens_of_another_tokenizer_are_refused),
+        cmocka_unit_test(language_embedding_of_fewer_tokens_is_refused),
         cmocka_unit_test(language_resumed_run_equals_whole),
         cmocka_unit_test(language_run_keeps_its_tokenizer),
         cmocka_unit_test(language_model_of_a_tokenized_file_writes_text),

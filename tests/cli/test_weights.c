@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,26 @@ static void assert_same_tensor(const char *tensor, const char *a, const char *b,
         fail_msg("%s: %s\n%s: %s", a, of_a, b, of_b);
     free(of_a);
     free(of_b);
+}
+
+/* Of its last value, which no training has made. */
+static void weights_that_are_no_numbers_are_refused(void **state)
+{
+    static const char *const lines[] = {
+        "train good.yaml --set init=bad.safetensors", "eval bad.safetensors --config good.yaml",
+        "import bad.safetensors out.safetensors --config good.yaml"};
+    const float nan = NAN;
+    FILE *file;
+
+    (void)state;
+    program_assert_success(program_line("export base bad.safetensors"));
+    file = fopen("bad.safetensors", "r+");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -(long)sizeof(nan), SEEK_END), 0);
+    assert_int_equal(fwrite(&nan, sizeof(nan), 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        program_assert_error(program_line(lines[i]), 3, "bad.safetensors: value ");
 }
 
 /* A tiny learning rate, so that weights stay as they were at the start. */
@@ -318,6 +339,7 @@ static void report_of_damaged_weights_says_so(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_that_are_no_numbers_are_refused),
         cmocka_unit_test(init_from_file_gives_its_weights),
         cmocka_unit_test(init_skip_leaves_classifier_random),
         cmocka_unit_test(init_bad_file_is_refused),

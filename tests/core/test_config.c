@@ -360,11 +360,13 @@ static void config_set_bad_assignment_is_refused(void **state)
         {"\xe4=3", "no key has such letters"},
         {"a=\xe4", "is not UTF-8 text"},
         {"list.a=3", "'list' is a list, it has no keys"},
+        {"tensorboard.images=2", "'tensorboard' is 'false', which has no keys"},
+        {"data.normalize.std=2", "give a map, data.normalize={...}"},
         {"a=[1", "not valid YAML"},
         {"a={b: 1, b: 2}", "the key 'b' is given twice"},
         {"a=&x 1", "anchors"},
     };
-    co_config *config = parse("list: [1]");
+    co_config *config = parse("{list: [1], tensorboard: false, data: {normalize: mnist}}");
     char *deep = repeated("a.", 5000, "a=1");
 
     (void)state;

@@ -59,6 +59,21 @@ static void config_edit_inner_key_is_changed_or_added(void **state)
           "strategy:\n    name: sync\n    bucket_mib: 1 # large\n");
 }
 
+/* It is not always the name of a plugin; each edit equals what co_config_set makes. */
+static void config_edit_plain_value_stands_for_its_key(void **state)
+{
+    (void)state;
+    edits("precision: bf16\n", "precision.loss_scale=4",
+          "precision: {level: bf16, loss_scale: 4}\n");
+    edits("checkpoint: 3 steps\n", "checkpoint.keep=9", "checkpoint: {every: 3 steps, keep: 9}\n");
+    edits("partition: random\n", "partition.ratios=[1, 2]",
+          "partition: {kind: random, ratios: [1, 2]}\n");
+    edits("init: a\n", "init.skip=fc", "init: {weights: a, skip: fc}\n");
+    edits("data: {resize: 32}\n", "data.resize.mode=pad",
+          "data: {resize: {size: 32, mode: pad}}\n");
+    edits("a: {precision: x}\n", "a.precision.b=1", "a: {precision: {name: x, b: 1}}\n");
+}
+
 static void config_edit_name_alone_becomes_a_map(void **state)
 {
     (void)state;
@@ -100,6 +115,7 @@ int main(void)
         cmocka_unit_test(config_edit_value_keeps_comments_and_spaces),
         cmocka_unit_test(config_edit_missing_key_is_added_at_the_end),
         cmocka_unit_test(config_edit_inner_key_is_changed_or_added),
+        cmocka_unit_test(config_edit_plain_value_stands_for_its_key),
         cmocka_unit_test(config_edit_name_alone_becomes_a_map),
         cmocka_unit_test(config_edit_whole_map_is_replaced),
         cmocka_unit_test(config_edit_unusual_text_is_refused),

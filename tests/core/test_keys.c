@@ -61,7 +61,8 @@ static co_config *parse(const char *text)
 static co_status read_settings(settings *out, co_config *config)
 {
     memset(out, 0xee, sizeof(*out));
-    return co_keys_read(out, settings_keys, co_config_root(config), "job", co_config_arena(config));
+    return co_keys_read_named(out, settings_keys, co_config_root(config), "job",
+                              co_config_arena(config));
 }
 
 static void keys_left_out_take_defaults(void **state)
@@ -181,6 +182,20 @@ static void keys_scalar_for_map_is_refused(void **state)
     assert_string_equal(
         co_error_message(),
         "c.yaml:1:6: job: expected `key: value` lines or {key: value}, such as {nesterov: fast}");
+    co_config_destroy(config);
+}
+
+/* Only a plugin or a layer has one. */
+static void keys_name_of_another_map_is_refused(void **state)
+{
+    co_config *config = parse("{name: any, path: here}");
+    settings s;
+
+    (void)state;
+    assert_int_equal(
+        co_keys_read(&s, settings_keys, co_config_root(config), "job", co_config_arena(config)),
+        CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), "job: unknown key 'name'"));
     co_config_destroy(config);
 }
 
@@ -366,6 +381,7 @@ int main(void)
         cmocka_unit_test(keys_left_out_take_defaults),
         cmocka_unit_test(keys_of_every_type_are_read),
         cmocka_unit_test(keys_bad_value_is_refused_at_its_line),
+        cmocka_unit_test(keys_name_of_another_map_is_refused),
         cmocka_unit_test(keys_scalar_for_map_is_refused),
         cmocka_unit_test(keys_number_takes_its_named_choice),
         cmocka_unit_test(keys_written_settings_read_back),

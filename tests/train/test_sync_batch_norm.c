@@ -102,6 +102,7 @@ static const struct {
     {2, "partition=global"},
     {3, "partition=global"},
     {2, "partition={kind: random, ratios: [0.9, 0.1]}"},
+    {3, "partition={kind: random, ratios: [0.2, 0.7, 0.1]}"},
     {3, "partition={kind: random, ratios: [0.2, 0.75, 0.05]}"},
     {2, "partition={kind: contiguous, ratios: [1, 0]}"},
     {3, "partition={kind: random, ratios: [0, 0.6, 0.4]}"},
@@ -228,7 +229,7 @@ static void sync_batch_norm_of_strategies_agrees(void **state)
 /* Micro-batches without samples on some ranks, or on all. */
 static void sync_batch_norm_with_empty_ranks_trains(void **state)
 {
-    static const char *const batches[] = {"batch=21", "batch=2", "batch=1"};
+    static const char *const batches[] = {"batch=21", "batch=2"};
 
     (void)state;
     for (size_t b = 0; b < sizeof(batches) / sizeof(batches[0]); b++)
@@ -261,9 +262,13 @@ static void sync_batch_norm_with_different_replicas_is_refused(void **state)
 /* bn4 follows rows, of which each rank then has one. */
 static void batch_norm_of_a_single_value_is_refused(void **state)
 {
-    static const char *const batches[][3] = {{"sync_batch_norm=false", "batch=2", NULL},
-                                             {"sync_batch_norm=false", "batch_per_rank=1", NULL},
-                                             {"sync_batch_norm=false", "batch=4", "accumulate=2"}};
+    static const char *const batches[][3] = {
+        {"sync_batch_norm=false", "batch=2", NULL},
+        {"sync_batch_norm=false", "batch_per_rank=1", NULL},
+        {"sync_batch_norm=false", "batch=4", "accumulate=2"},
+        {"sync_batch_norm=false", "batch=21", "shards=20"},
+        {"sync_batch_norm=false", "batch=20", "partition={kind: random, ratios: [0.97, 0.03]}"},
+        {"batch=1", NULL, NULL}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(batches) / sizeof(batches[0]); i++) {
@@ -274,7 +279,7 @@ static void batch_norm_of_a_single_value_is_refused(void **state)
         assert_int_equal(co_train(NULL, &options), CO_E_USAGE);
         assert_non_null(strstr(co_error_message(), "batch: layer 'bn4' takes its mean"));
     }
-    train(2, (const char *const[]){"sync_batch_norm=false", "batch=3", NULL});
+    train(2, (const char *const[]){"sync_batch_norm=false", "batch=4", NULL});
     train(2, (const char *const[]){"batch=2", "optimizer.lr=0.01", NULL});
 }
 
