@@ -61,8 +61,9 @@ static co_status keys_fail(const keys_reader *r, const co_key *key, const co_val
     if (value->kind == CO_VALUE_SCALAR) {
         const char *hint = co_hint_name(key->name, value->text);
 
-        return co_value_fail(value, "%s: key '%s': expected %s, got '%s'%s%s", r->what, key->name,
-                             expected, value->text, hint ? "; " : "", hint ? hint : "");
+        return co_value_fail(value, "%s: key '%s': expected %s, got %s'%s'%s%s", r->what, key->name,
+                             expected, value->quoted ? "the text " : "", value->text,
+                             hint ? "; " : "", hint ? hint : "");
     }
     return co_value_fail(value, "%s: key '%s': expected %s, got %s", r->what, key->name, expected,
                          value->kind == CO_VALUE_MAP    ? "a map"

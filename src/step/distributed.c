@@ -31,6 +31,16 @@ static bool distributed_keeps_gradients(const co_strategy *strategy)
                                  !strategy->ops->rescale && co_strategy_persistent(strategy, 0));
 }
 
+co_status distributed_check_scale(const co_strategy *strategy, const co_scaler *scaler)
+{
+    if (!co_scaler_is_on(scaler) || !distributed_keeps_gradients(strategy))
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "precision: with the strategy %s, as it is set, gradients outlive their step, "
+                   "and a loss scale holds for one step; say `loss_scale: 1`, or take sync",
+                   strategy->ops->name);
+}
+
 static co_status distributed_open_scaler(co_distributed *d)
 {
     co_scaler_init(&d->scaler, &d->options.model->precision);
@@ -41,12 +51,7 @@ static co_status distributed_open_scaler(co_distributed *d)
                        "their loss scale, which on a device the host learns later; give "
                        "`loss_scale` a number, or keep nothing",
                        d->strategy->ops->name);
-    if (!co_scaler_is_on(&d->scaler) || !distributed_keeps_gradients(d->strategy))
-        return CO_OK;
-    return co_fail(CO_E_USAGE,
-                   "precision: with the strategy %s, as it is set, gradients outlive their step, "
-                   "and a loss scale holds for one step; say `loss_scale: 1`, or take sync",
-                   d->strategy->ops->name);
+    return distributed_check_scale(d->strategy, &d->scaler);
 }
 
 static size_t distributed_grad_bytes(const co_distributed *d)

@@ -14,8 +14,9 @@
 typedef struct co_distributed_values {
     const co_value *optimizer, *schedule, *strategy;
     co_config *config;
-    int shards; /* to check with; 0: auto */
-    int ranks;  /* likewise; 0: not known */
+    const co_precision *precision; /* to check with; NULL: not known */
+    int shards;                    /* to check with; 0: auto */
+    int ranks;                     /* likewise; 0: not known */
 } co_distributed_values;
 
 co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,

@@ -44,6 +44,9 @@ struct co_distributed {
 };
 
 /* --- distributed_begin.c --- */
+/* CO_E_USAGE: the strategy keeps gradients for later steps, which would have the loss scale of
+   their own. */
+co_status distributed_check_scale(const co_strategy *strategy, const co_scaler *scaler);
 /* Set the values of this step's update before its first gradient, unless that is done. */
 co_status distributed_begin_step(co_distributed *distributed);
 

@@ -49,6 +49,11 @@ co_status co_distributed_check(unsigned *needs, bool *common, bool *in_step,
 
     if (st == CO_OK && probe.d.strategy->divides && values->ranks > 1)
         st = co_value_place(co_optim_check_parts(probe.d.optim), values->strategy);
+    if (st == CO_OK && values->precision) {
+        co_scaler_init(&probe.d.scaler, values->precision);
+        st = co_value_place(distributed_check_scale(probe.d.strategy, &probe.d.scaler),
+                            values->strategy);
+    }
     if (st == CO_OK) {
         *needs = probe.d.strategy->ops->needs;
         *common = co_strategy_replicas_in_sync(probe.d.strategy);

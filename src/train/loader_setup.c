@@ -72,6 +72,9 @@ co_status co_feed_sampler(co_sampler **out, const co_spec *spec, const co_datase
     co_status st;
 
     CO_TRY(co_feed_options(&sampling, spec, dataset, ranks, split));
+    if (split == CO_SPLIT_TRAIN && (uint64_t)spec->shards > sampling.count)
+        return co_fail(CO_E_USAGE, "shards: %lld are more than the %llu samples to train on",
+                       (long long)spec->shards, (unsigned long long)sampling.count);
     CO_TRY(co_sampler_create(out, &sampling));
     if (split == CO_SPLIT_TRAIN)
         return CO_OK;

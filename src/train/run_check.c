@@ -5,8 +5,6 @@
 #include "train/loader_setup.h"
 #include "train/trainer.h"
 
-#define RUN_LOOK_STEPS 64 /* of an epoch, in which each part of a batch has had its samples */
-
 co_status co_job_check_ranks(const co_job *job, int ranks)
 {
     co_sampler *sampler = NULL;
@@ -68,20 +66,6 @@ static int64_t run_normed_values(const co_graph *graph, const co_node *node)
     return over_batch ? co_shape_count(shape) / shape->dim[1] : 0;
 }
 
-/* Whether part `rank` of each batch has samples, and never two in a forward pass. */
-static bool run_part_is_single(const co_sampler *sampler, int rank, uint64_t accumulate)
-{
-    const uint64_t steps = co_sampler_steps(sampler);
-    uint64_t most = 0;
-
-    for (uint64_t step = 0; step < steps && step < RUN_LOOK_STEPS; step++) {
-        const uint64_t n = co_sampler_local(sampler, step, rank);
-
-        most = n > most ? n : most;
-    }
-    return most > 0 && most <= accumulate;
-}
-
 /* Parts of a batch whose statistics are of one sample. With sync_batch_norm the whole batch is one.
  */
 static co_status run_single_parts(int *out, const co_job *job)
@@ -92,8 +76,11 @@ static co_status run_single_parts(int *out, const co_job *job)
     int single = 0;
 
     CO_TRY(co_feed_sampler(&sampler, spec, job->train, (int)spec->ranks, CO_SPLIT_TRAIN));
-    for (int rank = 0; rank < parts; rank++)
-        single += run_part_is_single(sampler, rank, (uint64_t)spec->accumulate);
+    for (int rank = 0; rank < parts; rank++) {
+        const uint64_t most = co_sampler_local_max(sampler, rank);
+
+        single += most > 0 && most <= (uint64_t)spec->accumulate;
+    }
     if (spec->sync_batch_norm && co_spec_batch(spec, (int)spec->ranks) > 1)
         single = 0;
     co_sampler_destroy(sampler);
@@ -190,6 +177,8 @@ co_status co_job_check_model(co_job *job)
         form.bytes_per_token = co_dataset_bytes_per_token(job->test ? job->test : job->train);
         run_watch_loss(&job->spec.stop);
     }
+    if (job->train && job->model->graph->n_store == 0)
+        return co_fail(CO_E_USAGE, "the network has no parameter that could be trained");
     CO_TRY(co_model_check_data(job->model, job->train ? job->train : job->test));
     CO_TRY(run_check_tokens(job->model->graph,
                             co_dataset_vocabulary(job->train ? job->train : job->test)));

@@ -391,6 +391,7 @@ co_distributed_values co_spec_update(const co_spec *spec)
     return (co_distributed_values){.optimizer = spec->optimizer,
                                    .schedule = spec->schedule,
                                    .strategy = spec->strategy,
+                                   .precision = &spec->precision,
                                    .config = spec->config};
 }
 
