@@ -24,23 +24,6 @@ static co_status distributed_draw_weights(void *owner, uint64_t offset)
     return co_graph_init(model->graph, model->store, model->seed + offset);
 }
 
-/* Whether gradients are kept for later steps; they would have the loss scale of their own step. */
-static bool distributed_keeps_gradients(const co_strategy *strategy)
-{
-    return strategy->delayed || (co_strategy_replicas_in_sync(strategy) &&
-                                 !strategy->ops->rescale && co_strategy_persistent(strategy, 0));
-}
-
-co_status distributed_check_scale(const co_strategy *strategy, const co_scaler *scaler)
-{
-    if (!co_scaler_is_on(scaler) || !distributed_keeps_gradients(strategy))
-        return CO_OK;
-    return co_fail(CO_E_USAGE,
-                   "precision: with the strategy %s, as it is set, gradients outlive their step, "
-                   "and a loss scale holds for one step; say `loss_scale: 1`, or take sync",
-                   strategy->ops->name);
-}
-
 static co_status distributed_open_scaler(co_distributed *d)
 {
     co_scaler_init(&d->scaler, &d->options.model->precision);

@@ -43,10 +43,13 @@ struct co_distributed {
     double *norm_room; /* owned; (CO_VECTOR_PARTS), in the store's memory; NULL: not taken yet */
 };
 
-/* --- distributed_begin.c --- */
-/* CO_E_USAGE: the strategy keeps gradients for later steps, which would have the loss scale of
-   their own. */
+/* --- distributed_probe.c --- */
+/* Whether gradients are kept for later steps; they would have the loss scale of their own step. */
+bool distributed_keeps_gradients(const co_strategy *strategy);
+/* CO_E_USAGE: they are, and have a scale. */
 co_status distributed_check_scale(const co_strategy *strategy, const co_scaler *scaler);
+
+/* --- distributed_begin.c --- */
 /* Set the values of this step's update before its first gradient, unless that is done. */
 co_status distributed_begin_step(co_distributed *distributed);
 

@@ -41,6 +41,22 @@ static void distributed_probe_close(distributed_probe *probe)
     co_comm_destroy(probe->self);
 }
 
+bool distributed_keeps_gradients(const co_strategy *strategy)
+{
+    return strategy->delayed || (co_strategy_replicas_in_sync(strategy) &&
+                                 !strategy->ops->rescale && co_strategy_persistent(strategy, 0));
+}
+
+co_status distributed_check_scale(const co_strategy *strategy, const co_scaler *scaler)
+{
+    if (!co_scaler_is_on(scaler) || !distributed_keeps_gradients(strategy))
+        return CO_OK;
+    return co_fail(CO_E_USAGE,
+                   "precision: with the strategy %s, as it is set, gradients outlive their step, "
+                   "and a loss scale holds for one step; say `loss_scale: 1`, or take sync",
+                   strategy->ops->name);
+}
+
 co_status co_distributed_check(unsigned *needs, bool *common, bool *in_step,
                                const co_distributed_values *values)
 {
