@@ -118,7 +118,8 @@ static co_status config_put(co_value *map, co_arena *arena, const char *key, co_
     return CO_OK;
 }
 
-/* Keys whose plain value is not the name of a plugin: whose it is then, and NULL: of none. */
+/* Keys that may have a plain value which is not a plugin's name: the key that it stands for, or
+   NULL: it has none. */
 static const struct {
     const char *key, *whole;
 } config_short[] = {

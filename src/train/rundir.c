@@ -22,9 +22,8 @@
 
 #define RUNDIR_MAX_PATH   4096
 #define RUNDIR_MAX_LOCK   32
-#define RUNDIR_MAX_LEVELS 3 /* folders above weights, which are a run's or of a checkpoint of it   \
-                             */
-#define RUNDIR_SIGN "cohort\n" /* follows the process id in .lock */
+#define RUNDIR_MAX_LEVELS 3          /* folders above weights that may be their run's */
+#define RUNDIR_SIGN       "cohort\n" /* follows the process id in .lock */
 
 /* How long to wait for the ranks of a killed job to exit. */
 #define RUNDIR_WAIT_US 5000000
