@@ -330,6 +330,9 @@ static co_status spec_read(co_spec *spec, const co_train_options *options)
     CO_TRY(co_run_device_read(&spec->device, spec->device_value, arena));
     CO_TRY(co_kernels_read(&spec->kernels, spec->kernels_value, arena));
     CO_TRY(co_saver_policy_read(&spec->saver, spec->checkpoint, arena));
+    if (spec->saver.best_metric && !spec->evaluate)
+        return co_value_fail(co_value_get(spec->checkpoint, "best"),
+                             "checkpoint: best: nothing is measured with evaluate: false");
     if (spec->saver.best_metric)
         CO_TRY(spec_watch(&spec->stop.best, spec, spec->saver.best_metric, "checkpoint.best",
                           co_value_get(spec->checkpoint, "best")));

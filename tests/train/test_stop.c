@@ -254,6 +254,7 @@ static void stop_bad_config_is_refused(void **state)
         {{"stop_at={loss: -1}", NULL, NULL}, "'loss'"},
         {{"stop_at={los: 1}", NULL, NULL}, "unknown key 'los'"},
         {{"stop_at={accuracy: 0.5}", "evaluate=false", NULL}, "nothing is measured"},
+        {{"checkpoint={best: loss}", "evaluate=false", NULL}, "best: nothing is measured"},
         {{"evaluate_every=0", NULL, NULL}, "evaluate_every"},
     };
 
