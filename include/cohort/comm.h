@@ -17,7 +17,8 @@
  *   - The non-blocking form (`co_comm_i...`) returns a request; the buffers belong to the
  *     operation until co_request_wait has returned. Collectives complete in the order posted.
  *   - A communicator and its requests belong to one thread at a time.
- *   - Reductions are done in the type of the data. CO_AVG is the sum divided by the world size
+ *   - Reductions are done in the type of the data. Of a NaN and a number, CO_MIN and CO_MAX give
+ *     either. CO_AVG is the sum divided by the world size
  *     (integers: truncated). For a fixed world size, transport and placement of ranks on hosts an
  *     element has the same bits on every rank and in every run, whatever the count; the sum of two
  *     ranks has the same bits over every transport.

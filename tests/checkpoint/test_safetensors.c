@@ -196,6 +196,8 @@ static void safetensors_inconsistent_tensor_is_not_written(void **state)
         {{"w", CO_F32, {CO_MAX_DIMS + 1, {6, 1, 1, 1, 1}}, weight, sizeof(weight)}, "do not fit"},
         {{"w", CO_DTYPE_COUNT, {1, {6}}, weight, sizeof(weight)}, "do not fit"},
         {{"__metadata__", CO_F32, {1, {6}}, weight, sizeof(weight)}, "cannot have the name"},
+        {{"a\nb", CO_F32, {1, {6}}, weight, sizeof(weight)}, "holds a control character"},
+        {{"", CO_F32, {1, {6}}, weight, sizeof(weight)}, "has no name"},
         {{"twin", CO_F32, {1, {6}}, weight, sizeof(weight)}, "'twin'"},
         {{"\xff", CO_F32, {1, {6}}, weight, sizeof(weight)}, "UTF-8"},
     };

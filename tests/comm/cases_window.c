@@ -107,10 +107,32 @@ static bool window_too_large_is_an_error(co_comm *comm)
     return true;
 }
 
+static bool window_of_other_size_is_a_mismatch(co_comm *comm)
+{
+    const bool last = co_comm_rank(comm) == co_comm_size(comm) - 1;
+    co_comm *part;
+    co_status st;
+    void *base;
+
+    if (!comm_shares_memory(comm) || co_comm_size(comm) == 1)
+        return true;
+    for (int more = 0; more < 2; more++) {
+        CHECK_OK(co_comm_split(&part, comm, 0, 0));
+        st = co_comm_window_create(&base, part, last == (more == 1) ? 40960 : 100);
+        CHECK(st == CO_E_MISMATCH || st == CO_E_PEER);
+        CHECK(strstr(co_error_message(), "ranks differ in its size"));
+        CHECK(!base);
+        co_comm_destroy(part);
+        CHECK_OK(co_comm_barrier(comm));
+    }
+    return true;
+}
+
 const comm_case comm_cases_window[] = {
     {"window_of_all_ranks_is_shared", window_of_all_ranks_is_shared, 1},
     {"comm_local_is_itself_or_none", comm_local_is_itself_or_none, 1},
     {"window_of_group_is_its_own", window_of_group_is_its_own, 1},
     {"window_too_large_is_an_error", window_too_large_is_an_error, 1},
+    {"window_of_other_size_is_a_mismatch", window_of_other_size_is_a_mismatch, 1},
     {NULL, NULL, 0},
 };

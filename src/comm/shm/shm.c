@@ -249,18 +249,18 @@ static size_t shm_window_part(size_t size, int rank, int ranks)
     return at < size ? at : size;
 }
 
-/* Rank 0 reserves the addresses and broadcasts them; each rank allocates its part on its own NUMA
-   node. */
+/* Rank 0 reserves the addresses and broadcasts them, with what it was asked for; each rank
+   allocates its part on its own NUMA node. */
 static co_status shm_window(void **base, co_comm *comm, size_t bytes)
 {
     shm_comm *c = (shm_comm *)comm;
     const size_t size = co_shm_window_size(bytes);
     const size_t begin = shm_window_part(size, comm->rank, comm->size);
     const size_t end = shm_window_part(size, comm->rank + 1, comm->size);
-    int64_t offset = comm->rank == 0 ? co_shm_window_take(c->shm, size) : 0;
+    int64_t root[2] = {comm->rank == 0 ? co_shm_window_take(c->shm, size) : 0, (int64_t)bytes};
     const co_coll_args send = {
-        .coll = CO_COLL_BCAST, .in = &offset, .out = &offset, .count = 1, .dtype = CO_I64};
-    int64_t enough;
+        .coll = CO_COLL_BCAST, .in = root, .out = root, .count = 2, .dtype = CO_I64};
+    int64_t enough; /* on all ranks; below 0: one asks for another size */
     const co_coll_args agree = {.coll = CO_COLL_ALLREDUCE,
                                 .in = &enough,
                                 .out = &enough,
@@ -270,17 +270,25 @@ static co_status shm_window(void **base, co_comm *comm, size_t bytes)
     unsigned char *at;
 
     CO_TRY(co_comm_run(comm, &send));
-    if (offset >= 0) {
-        at = co_shm_window_at(c->shm, offset);
-        enough = co_shm_window_fill(c->shm, at + begin, end - begin);
+    if (root[0] >= 0) {
+        const bool same = root[1] == (int64_t)bytes;
+
+        at = co_shm_window_at(c->shm, root[0]);
+        enough = same ? co_shm_window_fill(c->shm, at + begin, end - begin) : -1;
         CO_TRY(co_comm_run(comm, &agree));
-        if (enough) {
+        if (enough > 0) {
             *base = at;
             return CO_OK;
         }
-        co_shm_window_empty(at + begin, end - begin);
+        if (same)
+            co_shm_window_empty(at + begin, end - begin);
+        if (enough < 0)
+            return co_fail(CO_E_MISMATCH,
+                           "window: ranks differ in its size: rank %d asks for %zu bytes, rank 0 "
+                           "for %lld",
+                           comm->rank, bytes, (long long)root[1]);
     }
-    if (offset == SHM_NO_ADDRESSES)
+    if (root[0] == SHM_NO_ADDRESSES)
         return co_fail(CO_E_UNSUPPORTED,
                        "no addresses for %zu bytes that %d ranks share; raise the limits on "
                        "addresses and files (ulimit -v, ulimit -f)",
