@@ -15,6 +15,15 @@
    invalid file takes at most 320 MiB. */
 #define FORMAT_MAX_HEADER ((size_t)16 << 20)
 
+/* Control characters in a name would garble terminals and messages. */
+static inline bool format_name_is_printable(const char *name)
+{
+    for (; *name; name++)
+        if ((unsigned char)*name < ' ' || *name == 0x7f)
+            return false;
+    return true;
+}
+
 /* The format's name of an element type. */
 static inline const char *format_dtype_name(co_dtype dtype)
 {

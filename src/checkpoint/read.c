@@ -106,13 +106,10 @@ static co_status read_place(co_named_tensor *out, const json_t *info, const co_r
     return CO_OK;
 }
 
-/* Control characters would garble terminals and messages. */
 static co_status read_name(const char **out, co_safetensors *file, const char *name)
 {
-    for (const char *c = name; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            return co_fail(CO_E_DATA, "%s: a name in the header holds a control character",
-                           file->name);
+    if (!format_name_is_printable(name))
+        return co_fail(CO_E_DATA, "%s: a name in the header holds a control character", file->name);
     *out = co_arena_strdup(file->arena, name);
     return *out ? CO_OK : CO_E_NOMEM;
 }

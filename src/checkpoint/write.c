@@ -45,9 +45,8 @@ static co_status write_entry(json_t *header, size_t *offset, const co_named_tens
     json_t *shape, *entry;
     int bad = 0;
 
-    for (const char *c = tensor->name; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            return co_fail(CO_E_USAGE, "%s: the name of a tensor holds a control character", path);
+    if (!format_name_is_printable(tensor->name))
+        return co_fail(CO_E_USAGE, "%s: the name of a tensor holds a control character", path);
     if (!tensor->name[0])
         return co_fail(CO_E_USAGE, "%s: a tensor has no name", path);
     if (!write_consistent(tensor))

@@ -23,18 +23,18 @@ static co_status check_text(const co_tokenizer *then, const co_tokenizer *now, c
 
 static co_status check_tokens(const co_tokenizer *then, const char *path, const char *folder)
 {
-    const char *how = then->kind == CO_TOKENIZER_CHAR    ? ""
-                      : then->kind == CO_TOKENIZER_BYTES ? " --tokenizer bytes"
-                                                         : " --tokenizer bpe --merges ";
+    static const char said[] = "its tokens are of another tokenizer than those that the weights "
+                               "were trained on";
 
-    return co_fail(CO_E_DATA,
-                   "%s: its tokens are of another tokenizer than those that the weights were "
-                   "trained on (%s)%s%s%s%s",
-                   path, folder, *how ? "; make them by `cohort data tokenize SRC DST" : "", how,
-                   then->kind == CO_TOKENIZER_BPE ? folder : "",
-                   then->kind == CO_TOKENIZER_BPE ? "/merges.txt`"
-                   : *how                         ? "`"
-                                                  : "");
+    if (then->kind == CO_TOKENIZER_BPE)
+        return co_fail(CO_E_DATA,
+                       "%s: %s (%s); make them by `cohort data tokenize SRC DST --tokenizer bpe "
+                       "--merges %s/merges.txt`",
+                       path, said, folder, folder);
+    return co_fail(CO_E_DATA, "%s: %s (%s)%s", path, said, folder,
+                   then->kind == CO_TOKENIZER_BYTES
+                       ? "; make them by `cohort data tokenize SRC DST --tokenizer bytes`"
+                       : "");
 }
 
 co_status co_dataset_check_tokenizer(const co_dataset *dataset, const char *folder)

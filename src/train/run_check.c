@@ -66,8 +66,7 @@ static int64_t run_normed_values(const co_graph *graph, const co_node *node)
     return over_batch ? co_shape_count(shape) / shape->dim[1] : 0;
 }
 
-/* Parts of a batch whose statistics are of one sample. With sync_batch_norm the whole batch is one.
- */
+/* Parts of a batch whose statistics are of one sample. */
 static co_status run_single_parts(int *out, const co_job *job)
 {
     const co_spec *spec = &job->spec;
@@ -81,8 +80,6 @@ static co_status run_single_parts(int *out, const co_job *job)
 
         single += most > 0 && most <= (uint64_t)spec->accumulate;
     }
-    if (spec->sync_batch_norm && co_spec_batch(spec, (int)spec->ranks) > 1)
-        single = 0;
     co_sampler_destroy(sampler);
     *out = single;
     return CO_OK;
@@ -100,6 +97,8 @@ co_status co_job_check_norms(const co_job *job)
         if (run_normed_values(graph, &graph->node[i]) == 1)
             name = graph->node[i].name;
     if (!name || job->under_mpi)
+        return CO_OK;
+    if (spec->sync_batch_norm && co_spec_batch(spec, (int)spec->ranks) > 1)
         return CO_OK;
     CO_TRY(run_single_parts(&single, job));
     if (single == 0)

@@ -200,7 +200,7 @@ static co_status run_evaluate(co_job *job, co_confusion *confusion, co_logits *l
         job->model->pad = co_feed_test_rows(&job->spec);
     if (options->run_dir && !job->images)
         CO_TRY(co_rundir_check_data(options->run_dir, job->test));
-    if (!job->images)
+    else if (!job->images)
         CO_TRY(co_rundir_check_weights(weights, job->test));
     CO_TRY(co_model_load(job->model, weights));
     return run_measure(job, confusion, logits, options);

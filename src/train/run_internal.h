@@ -14,8 +14,8 @@ void co_run_close(co_job *job);
 /* Start the ranks. `policy` NULL: one generation. */
 co_status co_run_launch(co_job *job, const co_train_options *options,
                         const co_launch_policy *policy, co_rank_fn fn);
-/* Load the config's initial weights into the model and its replicas. CO_E_DATA: they are of a run
-   on a text whose characters have other numbers. */
+/* Load the config's initial weights into the model and its replicas. CO_E_DATA: their
+   tokens stand for other text than those of the data. */
 co_status co_run_init(const co_job *job);
 /* The job as this rank sees it, with its own model. */
 co_job co_run_rank_job(const co_job *job, const co_comm *comm);

@@ -100,6 +100,17 @@ static bool trainer_evaluates(const trainer *t)
                             t->stop_reason == CO_STOP_CALLBACK);
 }
 
+/* All tokens of a split may have to be read for it, which takes longer than to begin, and less than
+   an epoch by far. */
+static void trainer_count_bytes(trainer *t)
+{
+    co_metric_form *form = &t->measures.form;
+
+    if (form->bytes_per_token > 0 || !(t->measures.set->form.bytes_per_token > 0))
+        return;
+    form->bytes_per_token = co_dataset_bytes_per_token(t->job->train);
+}
+
 /* Rank 0 says once why the test loss is not a number; training goes on. */
 static void trainer_explain_tested(trainer *t)
 {
@@ -125,6 +136,7 @@ static co_status trainer_end_epoch(trainer *t)
     CO_TRY(trainer_check_weights(t));
     CO_TRY(co_metrics_reduce(&seen, t->comm));
     event = trainer_event(t, CO_EVENT_EPOCH);
+    trainer_count_bytes(t);
     CO_TRY(co_measures_finish(event.train_metric, &t->measures));
     trainer_set_speed(&event, t, seconds);
     trainer_set_train(&event, t, &seen);

@@ -199,8 +199,7 @@ co_status trainer_open(trainer *t)
     CO_TRY(trainer_choose_together(t));
     CO_TRY(trainer_open_late(t));
     CO_TRY(co_measures_open(&t->measures, &t->job->spec.metrics, t->comm, t->train.tree));
-    if (t->measures.form.bytes_per_token > 0)
-        t->measures.form.bytes_per_token = co_dataset_bytes_per_token(t->job->train);
+    t->measures.form.bytes_per_token = 0; /* counted at the end of the first epoch */
     if (spec->ema)
         CO_TRY(co_ema_create(&t->ema, &spec->ema_options, t->job->model->store));
     t->best = co_best_none();

@@ -10,7 +10,6 @@
 #include <math.h>
 
 #include "cases.h"
-#include "core/isa.h"
 #include "core/rng.h"
 
 #define BATCH 24
