@@ -15,22 +15,12 @@
 #include "state/checkpoint.h"
 
 #define SOURCE_MAX_SIZE    65536 /* of each dimension of a sample */
-#define SOURCE_MAX_LEVELS  3     /* folders above the weights that are searched for their config */
 #define SOURCE_MAX_CLASSES (1 << 20)
 
 /* For files found in a run directory, not named by the user. */
 static const co_open_rule source_rule = {.status = CO_E_DATA, .own = true};
 static const co_open_rule source_config_rule = {
     .status = CO_E_USAGE, .own = true, .max = CO_CONFIG_MAX_BYTES};
-
-static co_status source_join(char *out, const char *dir, size_t n, const char *file)
-{
-    if (n + strlen(file) + 2 > SOURCE_MAX_PATH)
-        return co_fail(CO_E_USAGE, "the path is too long: %s", dir);
-    snprintf(out, SOURCE_MAX_PATH, "%.*s%s%s", (int)n, dir, n && dir[n - 1] != '/' ? "/" : "",
-             file);
-    return CO_OK;
-}
 
 /* The weights of one checkpoint of a run; `which` as for co_checkpoint_find. */
 static co_status source_find_checkpoint(cli_source *out, const char *run_dir, const char *which)
@@ -47,10 +37,10 @@ static co_status source_find_in_folder(cli_source *out, const char *path, const 
 
     if (checkpoint)
         return source_find_checkpoint(out, path, checkpoint);
-    CO_TRY(source_join(manifest, path, strlen(path), CO_MANIFEST_NAME));
+    CO_TRY(co_fs_join(manifest, sizeof(manifest), path, CO_MANIFEST_NAME));
     if (co_fs_exists(manifest))
         return co_checkpoint_weights(out->weights, path);
-    CO_TRY(source_join(out->weights, path, strlen(path), "final.safetensors"));
+    CO_TRY(co_fs_join(out->weights, sizeof(out->weights), path, "final.safetensors"));
     if (co_fs_exists(out->weights))
         return co_open_check(out->weights, &source_rule);
     if (source_find_checkpoint(out, path, "latest") == CO_OK)
@@ -71,31 +61,22 @@ static co_status source_find_weights(cli_source *out, const char *path, const ch
         return source_find_in_folder(out, path, checkpoint);
     if (checkpoint)
         return co_fail(CO_E_USAGE, "--checkpoint is for a run directory; %s is a file", path);
-    return source_join(out->weights, path, 0, path);
+    return co_fs_join(out->weights, sizeof(out->weights), path, "");
 }
 
 /* The nearest config.yaml, in the weights' folder or above. */
 static co_status source_find_config(cli_source *out)
 {
-    size_t n = strlen(out->weights);
+    const char *name;
 
-    for (int level = 0; level < SOURCE_MAX_LEVELS; level++) {
-        while (n > 0 && out->weights[n - 1] != '/')
-            n--;
-        CO_TRY(source_join(out->config, out->weights, n, "config.yaml"));
-        if (co_fs_exists(out->config)) {
-            snprintf(out->run_dir, sizeof(out->run_dir), "%.*s", (int)(n > 1 ? n - 1 : 1),
-                     n ? out->weights : ".");
-            return co_open_check(out->config, &source_config_rule);
-        }
-        while (n > 0 && out->weights[n - 1] == '/')
-            n--;
-        if (n == 0)
-            break;
-    }
-    return co_fail(CO_E_USAGE,
-                   "no config.yaml beside %s: name the weights' config with --config CONFIG",
-                   out->weights);
+    if (!co_fs_find_above(out->config, sizeof(out->config), out->weights, "config.yaml"))
+        return co_fail(CO_E_USAGE,
+                       "no config.yaml beside %s: name the weights' config with --config CONFIG",
+                       out->weights);
+    name = strrchr(out->config, '/');
+    snprintf(out->run_dir, sizeof(out->run_dir), "%.*s",
+             name && name != out->config ? (int)(name - out->config) : 1, name ? out->config : ".");
+    return co_open_check(out->config, &source_config_rule);
 }
 
 co_status cli_source_find(cli_source *out, const char *path, const char *checkpoint,
@@ -104,7 +85,7 @@ co_status cli_source_find(cli_source *out, const char *path, const char *checkpo
     out->run_dir[0] = '\0';
     CO_TRY(source_find_weights(out, path, checkpoint));
     if (config)
-        return source_join(out->config, config, 0, config);
+        return co_fs_join(out->config, sizeof(out->config), config, "");
     return source_find_config(out);
 }
 

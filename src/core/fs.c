@@ -21,6 +21,7 @@
 #define FS_MAX_WALKED 16                /* folders that removing one keeps open */
 #define FS_SUFFIX     sizeof(".123456") /* of a temporary file */
 #define FS_TRIES      1000
+#define FS_MAX_LEVELS 3    /* folders that co_fs_find_above looks into */
 #define FS_STRIDE     7919 /* from the number of one to that of the next */
 
 static co_status fs_fill(uint8_t *out, int fd, size_t size, const char *path, co_status status)
@@ -332,6 +333,28 @@ char *co_fs_join_new(const char *folder, const char *name)
     if (path)
         snprintf(path, size, "%s%s%s", folder, fs_slash(folder, name), name);
     return path;
+}
+
+int co_fs_find_above(char *out, size_t size, const char *file, const char *name)
+{
+    size_t n = strlen(file);
+
+    for (int level = 0; level < FS_MAX_LEVELS; level++) {
+        int length;
+
+        while (n > 0 && file[n - 1] != '/')
+            n--;
+        length = snprintf(out, size, "%.*s%s", (int)n, file, name);
+        if (length < 0 || (size_t)length >= size)
+            return 0;
+        if (co_fs_exists(out))
+            return 1;
+        while (n > 0 && file[n - 1] == '/')
+            n--;
+        if (n == 0)
+            return 0;
+    }
+    return 0;
 }
 
 int co_fs_exists(const char *path)

@@ -46,6 +46,9 @@ void co_fs_remove_folder(const char *path);
 co_status co_fs_join(char *out, size_t size, const char *folder, const char *name);
 /* The same in a co_calloc block; NULL: no memory. */
 char *co_fs_join_new(const char *folder, const char *name);
+/* The nearest file `name`, in the folder of `file` or one of the two above it, to `out` (size
+   bytes); 0: there is none. */
+int co_fs_find_above(char *out, size_t size, const char *file, const char *name);
 /* Whether a path exists (of any type). */
 int co_fs_exists(const char *path);
 /* Whether both names exist and refer to one file. */

@@ -128,6 +128,8 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
     if (st == CO_OK)
         st = co_strategy_create(&d->strategy, values->strategy, values->config, options->comm,
                                 store, options->tree);
+    if (st == CO_OK)
+        st = co_value_place(distributed_check_delay(d), values->strategy);
     if (st == CO_OK) {
         d->strategy->draw_weights = options->model->given ? NULL : distributed_draw_weights;
         d->strategy->owner = options->model;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/plural.h"
 #include "step/distributed_internal.h"
 
 /* A distributed optimizer over a store without layers; one rank, not started. */
@@ -55,6 +56,20 @@ co_status distributed_check_scale(const co_strategy *strategy, const co_scaler *
                    "precision: with the strategy %s, as it is set, gradients outlive their step, "
                    "and a loss scale holds for one step; say `loss_scale: 1`, or take sync",
                    strategy->ops->name);
+}
+
+co_status distributed_check_delay(const co_distributed *d)
+{
+    const uint64_t delay = d->strategy->delay, steps = d->options.total_steps;
+
+    if (steps == 0 || delay < steps)
+        return CO_OK;
+    return co_fail(
+        CO_E_USAGE,
+        "strategy %s: a gradient is used %llu step%s after its own, and the run has %llu "
+        "in all, so that nothing would be learned; take more steps or a smaller delay",
+        d->strategy->ops->name, (unsigned long long)delay, co_plural(delay),
+        (unsigned long long)steps);
 }
 
 co_status co_distributed_check(unsigned *needs, bool *common, bool *in_step,

@@ -7,7 +7,8 @@
  *
  * A ring of k buffers holds the pending sums: at step t this rank's gradient replaces the sum of
  * step t - k, which goes to the optimizer. The first k steps update nothing, and the last k sums
- * are never applied: T steps make T - k updates. With k = 0 the calls are those of `sync`.
+ * are never applied: T steps make T - k updates, and a run of k or fewer is refused. With k = 0 the
+ * calls are those of `sync`.
  *
  * `racy` reproduces what happens in PyTorch's tutorial if its all_reduce is made asynchronous and
  * the handle is dropped: the optimizer reads gradients that may be summed partly or not at all. The
@@ -78,6 +79,7 @@ static co_status stale_init(co_strategy *strategy)
     if (!self->slot)
         return CO_E_NOMEM;
     self->n_slot = n_slot;
+    strategy->delay = stale_is_delayed(self) ? n_slot : 0;
     for (size_t i = 0; i < n_slot; i++)
         CO_TRY(stale_init_slot(&self->slot[i], strategy));
     return CO_OK;

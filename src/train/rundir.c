@@ -20,10 +20,9 @@
 #include "core/mem.h"
 #include "train/run_data.h"
 
-#define RUNDIR_MAX_PATH   4096
-#define RUNDIR_MAX_LOCK   32
-#define RUNDIR_MAX_LEVELS 3          /* folders above weights that may be their run's */
-#define RUNDIR_SIGN       "cohort\n" /* follows the process id in .lock */
+#define RUNDIR_MAX_PATH 4096
+#define RUNDIR_MAX_LOCK 32
+#define RUNDIR_SIGN     "cohort\n" /* follows the process id in .lock */
 
 /* How long to wait for the ranks of a killed job to exit. */
 #define RUNDIR_WAIT_US 5000000
@@ -265,40 +264,16 @@ co_status co_rundir_check_data(const char *path, const co_dataset *data)
     return co_fs_exists(file) ? co_run_data_compare(file, data) : CO_OK;
 }
 
-/* The tokenizer of the run that has written a file, in whose folder it is, or in one of its
-   checkpoints; false: there is none. */
-static bool rundir_find_tokenizer(char out[RUNDIR_MAX_PATH], const char *file)
-{
-    size_t n = strlen(file);
-
-    for (int level = 0; level < RUNDIR_MAX_LEVELS; level++) {
-        char folder[RUNDIR_MAX_PATH];
-
-        while (n > 0 && file[n - 1] != '/')
-            n--;
-        while (n > 1 && file[n - 1] == '/')
-            n--;
-        if (n >= sizeof(folder))
-            return false;
-        memcpy(folder, file, n);
-        folder[n] = '\0';
-        if (co_fs_join(out, RUNDIR_MAX_PATH, folder, CO_DATA_TOKENIZER) == CO_OK &&
-            co_fs_exists(out))
-            return true;
-    }
-    return false;
-}
-
 co_status co_rundir_check_weights(const char *file, const co_dataset *data)
 {
     char *place = realpath(file, NULL); /* of a link the run is where it leads */
-    char folder[RUNDIR_MAX_PATH];
-    bool found = rundir_find_tokenizer(folder, file);
+    char tokenizer[RUNDIR_MAX_PATH];
+    int found = co_fs_find_above(tokenizer, sizeof(tokenizer), file, CO_DATA_TOKENIZER);
 
     if (!found && place)
-        found = rundir_find_tokenizer(folder, place);
+        found = co_fs_find_above(tokenizer, sizeof(tokenizer), place, CO_DATA_TOKENIZER);
     free(place);
-    return found ? co_dataset_check_tokenizer(data, folder) : CO_OK;
+    return found ? co_dataset_check_tokenizer(data, tokenizer) : CO_OK;
 }
 
 co_status co_rundir_begin(const char *path, const co_spec *spec, const co_dataset *data)

@@ -239,6 +239,24 @@ static void fs_join_of_long_path_is_refused(void **state)
     assert_int_equal(co_fs_join(path, sizeof(path), "abc", "defg"), CO_E_USAGE);
 }
 
+static void fs_find_above_takes_the_nearest_of_three_folders(void **state)
+{
+    char path[512], small[8];
+
+    (void)state;
+    folder_run("mkdir -p f/a/b/c && touch f/name f/a/name");
+    assert_true(co_fs_find_above(path, sizeof(path), folder_path("f/a/b/c/file"), "name"));
+    assert_string_equal(path, folder_path("f/a/name"));
+    assert_true(co_fs_find_above(path, sizeof(path), folder_path("f/file"), "name"));
+    assert_string_equal(path, folder_path("f/name"));
+    assert_false(co_fs_find_above(small, sizeof(small), folder_path("f/file"), "name"));
+    folder_run("rm f/a/name");
+    assert_false(co_fs_find_above(path, sizeof(path), folder_path("f/a/b/c/file"), "name"));
+    assert_true(co_fs_find_above(path, sizeof(path), folder_path("f/a/b//file"), "name"));
+    assert_false(co_fs_find_above(path, sizeof(path), "file", "no-such-name"));
+    folder_run("rm -r f");
+}
+
 static void atomic_failed_allocation_is_an_error(void **state)
 {
     uint8_t *bytes = NULL;
@@ -376,6 +394,7 @@ int main(void)
         IN_DIR(atomic_unwritable_path_is_refused),
         IN_DIR(fs_read_of_no_regular_file_is_refused),
         cmocka_unit_test(fs_join_of_long_path_is_refused),
+        IN_DIR(fs_find_above_takes_the_nearest_of_three_folders),
         IN_DIR(fs_mkdirs_makes_missing_parents),
         IN_DIR(atomic_failed_allocation_is_an_error),
         IN_DIR(open_of_no_regular_file_is_refused),

@@ -123,6 +123,21 @@ static void resume_of_finished_run_succeeds(void **state)
     }
 }
 
+/* 6 steps: the gradient of the first is used in the last, or never. */
+static void delay_as_long_as_the_run_is_refused(void **state)
+{
+    static const char *const sets[][3] = {{"strategy={name: stale, k: 5}", "data.normalize.std=1"},
+                                          {"strategy={name: stale, k: 6}", "data.normalize.std=1"}};
+    co_train_summary summary;
+
+    (void)state;
+    if (train(&summary, "late5", "1", 2, sets[0], false) != CO_OK)
+        fail_msg("%s", co_error_message());
+    assert_int_equal(train(&summary, "late6", "1", 2, sets[1], false), CO_E_USAGE);
+    if (!strstr(co_error_message(), "a gradient is used 6 steps after its own, and the run has 6"))
+        fail_msg("%s", co_error_message());
+}
+
 static void format_not_finite_is_a_dash(void **state)
 {
     char text[16];
@@ -139,6 +154,7 @@ int main(void)
         cmocka_unit_test(train_without_any_step_fails),
         cmocka_unit_test(mean_loss_of_no_finite_step_is_null),
         cmocka_unit_test(resume_of_finished_run_succeeds),
+        cmocka_unit_test(delay_as_long_as_the_run_is_refused),
         cmocka_unit_test(format_not_finite_is_a_dash),
     };
 

@@ -85,6 +85,9 @@ typedef struct co_strategy {
     /* Set by init where each of several ranks updates a part of the weights, which may cut a
      * tensor. */
     bool divides;
+    /* Set by init: steps from a gradient to the update that uses it, where that is a fixed number
+     * above 0. A run of no more steps is refused, since it would update nothing. */
+    uint64_t delay;
 } co_strategy;
 
 /** What a strategy requires. */
