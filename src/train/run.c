@@ -96,8 +96,8 @@ co_status co_run_open(co_job *job, const co_train_options *options, bool train)
         CO_TRY(co_job_check_ranks(job, (int)spec->ranks));
     CO_TRY(run_open_model(&job->model, job));
     CO_TRY(co_job_check_model(job));
-    if (train)
-        CO_TRY(co_job_check_norms(job));
+    if (train && !job->under_mpi)
+        CO_TRY(co_job_check_norms(job, (int)spec->ranks));
     CO_TRY(run_open_replicas(job));
     CO_TRY(run_open_metrics(job));
     if (train)

@@ -67,14 +67,14 @@ static int64_t run_normed_values(const co_graph *graph, const co_node *node)
 }
 
 /* Parts of a batch whose statistics are of one sample. */
-static co_status run_single_parts(int *out, const co_job *job)
+static co_status run_single_parts(int *out, const co_job *job, int ranks)
 {
     const co_spec *spec = &job->spec;
-    const int parts = (int)(spec->shards ? spec->shards : spec->ranks);
+    const int parts = spec->shards ? (int)spec->shards : ranks;
     co_sampler *sampler = NULL;
     int single = 0;
 
-    CO_TRY(co_feed_sampler(&sampler, spec, job->train, (int)spec->ranks, CO_SPLIT_TRAIN));
+    CO_TRY(co_feed_sampler(&sampler, spec, job->train, ranks, CO_SPLIT_TRAIN));
     for (int rank = 0; rank < parts; rank++) {
         const uint64_t most = co_sampler_local_max(sampler, rank);
 
@@ -86,7 +86,7 @@ static co_status run_single_parts(int *out, const co_job *job)
 }
 
 /* A single value is its own mean: then the layer gives its bias, and nothing before it learns. */
-co_status co_job_check_norms(const co_job *job)
+co_status co_job_check_norms(const co_job *job, int ranks)
 {
     const co_graph *graph = job->model->graph;
     const co_spec *spec = &job->spec;
@@ -96,11 +96,9 @@ co_status co_job_check_norms(const co_job *job)
     for (int i = 0; i < graph->n_node && !name; i++)
         if (run_normed_values(graph, &graph->node[i]) == 1)
             name = graph->node[i].name;
-    if (!name || job->under_mpi)
+    if (!name || (spec->sync_batch_norm && co_spec_batch(spec, ranks) > 1))
         return CO_OK;
-    if (spec->sync_batch_norm && co_spec_batch(spec, (int)spec->ranks) > 1)
-        return CO_OK;
-    CO_TRY(run_single_parts(&single, job));
+    CO_TRY(run_single_parts(&single, job, ranks));
     if (single == 0)
         return CO_OK;
     return co_fail(CO_E_USAGE,
@@ -109,8 +107,7 @@ co_status co_job_check_norms(const co_job *job)
                    "larger batch, fewer %s, or less accumulation%s",
                    name, single, spec->shards ? "shard" : "rank", single == 1 ? " has" : "s have",
                    spec->shards ? "shards" : "ranks",
-                   spec->shards || !job->common || spec->ranks == 1 ? ""
-                                                                    : ", or sync_batch_norm: true");
+                   spec->shards || !job->common || ranks == 1 ? "" : ", or sync_batch_norm: true");
 }
 
 co_status co_job_check_splits(const co_job *job)

@@ -121,6 +121,8 @@ static co_status run_mpi_rank(co_comm *comm, void *arg)
     co_signal_thread_begin(job->listener, comm);
     st = run_mpi_check(comm, job);
     if (st == CO_OK)
+        st = co_job_check_norms(job, co_comm_size(comm));
+    if (st == CO_OK)
         st = co_job_enter_device(job, comm);
     if (st == CO_OK)
         st = co_trainer_run(comm, job);

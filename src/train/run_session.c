@@ -45,7 +45,8 @@ static co_status session_fits(void *arg, int ranks)
                        "with the strategy '%s' ranks have state of their own; only one that keeps "
                        "replicas in sync, such as sync, lets their number change",
                        co_spec_strategy_name(spec));
-    return co_job_check_ranks(job, ranks);
+    CO_TRY(co_job_check_ranks(job, ranks));
+    return co_job_check_norms(job, ranks);
 }
 
 static void session_next(void *arg, const co_state *state, int ranks)

@@ -84,8 +84,8 @@ co_status co_job_check_update(co_job *job);
 co_status co_job_check_splits(const co_job *job);
 /* Check that the network fits the data, and fit the metrics to it. */
 co_status co_job_check_model(co_job *job);
-/* CO_E_USAGE: a batch norm has one value of each channel in a step. */
-co_status co_job_check_norms(const co_job *job);
+/* CO_E_USAGE: on `ranks` ranks a batch norm has one value of each channel in a step. */
+co_status co_job_check_norms(const co_job *job, int ranks);
 /* Map job->kernels if the config wants kernels to be measured. */
 co_status co_job_open_kernels(co_job *job);
 void co_job_close_kernels(co_job *job);

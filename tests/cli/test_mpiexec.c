@@ -102,6 +102,25 @@ static void mpiexec_without_launcher_does_not_restart(void **state)
     assert_false(program_exists("alone"));
 }
 
+/* How many ranks there are is known once they have met. */
+static void mpiexec_norm_of_single_values_is_refused(void **state)
+{
+    static const char *const args[] = {"train", "norm.yaml", "--run-dir", "norm", NULL};
+    const program_options options = {.before = {PROGRAM_MPIEXEC, "-n", "2"}};
+    const program_result *r;
+
+    (void)state;
+    program_need_mpi();
+    program_write_text("norm.yaml", "layers: [flatten, linear: 8, batchnorm, linear: 4]\n"
+                                    "data: {name: synthetic, shape: [1, 4, 4], classes: 4, "
+                                    "samples: 32}\n"
+                                    "batch: 2\n");
+    r = program_run(args, &options);
+    assert_int_equal(r->exit_code, 2);
+    assert_non_null(strstr(r->err, "takes its mean over the batch, of which 2 ranks have never"));
+    assert_false(program_exists("norm"));
+}
+
 /* Train in `dir` on 3 ranks under `script`. */
 static const program_result *train_under(const char *script, const char *dir, const char *set)
 {
@@ -395,6 +414,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(mpiexec_max_seconds_ends_with_checkpoint),
         cmocka_unit_test(mpiexec_max_seconds_ends_with_requests_in_flight),
         cmocka_unit_test(mpiexec_without_launcher_does_not_restart),
+        cmocka_unit_test(mpiexec_norm_of_single_values_is_refused),
         cmocka_unit_test(mpiexec_killed_rank_resumes_from_checkpoint),
         cmocka_unit_test(bench_comm_tune_prints_bucket_sizes),
         cmocka_unit_test(mpiexec_max_restarts_ends_the_job),
