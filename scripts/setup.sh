@@ -48,6 +48,7 @@ libcmocka-dev pc:cmocka   # what they are written with
 ?dataset-fashion-mnist -  # tests that train on Fashion-MNIST
 ?patch patch              # the test of additions
 ?openssl openssl          # certificates for tests of TLS
+?locales -                # a locale that writes numbers with a comma
 '
 deb='
 debhelper dh              # builds packages

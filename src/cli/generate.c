@@ -6,6 +6,7 @@
 
 #include "cli/source.h"
 #include "core/fs.h"
+#include "core/number.h"
 #include "core/thread.h"
 #include "data/data.h"
 #include "generate/generate.h"
@@ -53,7 +54,7 @@ static co_status generate_number(double *out, const char *name, const char *text
 {
     char *end;
 
-    *out = strtod(text, &end);
+    *out = co_number_parse(text, &end);
     if (end != text && !*end && *out >= 0 && *out <= max)
         return CO_OK;
     return co_fail(CO_E_USAGE, "--%s takes a number from 0 to %g, not '%s'", name, max, text);

@@ -10,6 +10,7 @@
 
 #include "cli/lists.h"
 #include "cli/tune.h"
+#include "core/number.h"
 #include "core/thread.h"
 #include "data/data.h"
 #include "strategy/strategy.h"
@@ -230,7 +231,7 @@ static co_status axes_read_bucket(tune_job *job)
         for (size_t i = 0; i < list->n; i++) {
             const char *text = list->item[i]->kind == CO_VALUE_SCALAR ? list->item[i]->text : "";
             char *end;
-            const double mib = strtod(text, &end);
+            const double mib = co_number_parse(text, &end);
 
             if (strcmp(text, "auto") != 0 && (end == text || *end || !(mib > 0 && mib <= 4096)))
                 return co_fail(CO_E_USAGE, "--try bucket_mib=%s: MiB, or auto", given);

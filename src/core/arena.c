@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/number.h"
 
 #define ARENA_ALIGN ((size_t)16)
 #define ARENA_BLOCK ((size_t)16 << 10)
@@ -101,13 +102,13 @@ char *co_arena_printf(co_arena *arena, const char *fmt, ...)
     int n;
 
     va_start(args, fmt);
-    n = vsnprintf(NULL, 0, fmt, args);
+    n = co_number_vprint(NULL, 0, fmt, args);
     va_end(args);
     out = n < 0 ? NULL : co_arena_alloc(arena, (size_t)n + 1, 1);
     if (!out)
         return NULL;
     va_start(args, fmt);
-    vsnprintf(out, (size_t)n + 1, fmt, args);
+    (void)co_number_vprint(out, (size_t)n + 1, fmt, args);
     va_end(args);
     return out;
 }

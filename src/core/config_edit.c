@@ -65,7 +65,7 @@ static bool edit_enter(edit *e, const co_value *map, bool root)
 }
 
 /* Find the place, of a copy of the assignment's key; *name gets what has to be written of it,
-   *whole the key of the map that a scalar there becomes, or NULL. */
+ *whole the key of the map that a scalar there becomes, or NULL. */
 static bool edit_find(edit *e, const char **name, const char **whole, const co_config *config,
                       const char *assignment, char *path)
 {

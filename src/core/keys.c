@@ -8,6 +8,7 @@
 
 #include "core/config.h"
 #include "core/hints.h"
+#include "core/number.h"
 #include "core/yaml.h"
 
 #define KEYS_MAX_NAMES 64
@@ -49,7 +50,7 @@ static const char *keys_expected(char *out, size_t size, const co_key *key)
             used += (size_t)snprintf(out + used, size - used, "%s%s",
                                      choice == key->choices ? " " : ", ", *choice);
     else if (keys_bounded(key) && key->type != CO_KEY_STRING && used < size)
-        snprintf(out + used, size - used, " from %.15g to %.15g", key->min, key->max);
+        (void)co_number_print(out + used, size - used, " from %.15g to %.15g", key->min, key->max);
     return out;
 }
 
@@ -80,7 +81,7 @@ static bool keys_parse_real(double *out, const co_value *value)
         strspn(value->text, "+-.0123456789eE") != strlen(value->text))
         return false;
     errno = 0;
-    *out = strtod(value->text, &end);
+    *out = co_number_parse(value->text, &end);
     return *end == '\0' && isfinite(*out) && !(errno == ERANGE && fabs(*out) > 1);
 }
 
@@ -351,6 +352,14 @@ void co_keys_print(FILE *out, const co_key *keys, int indent)
     }
 }
 
+static void keys_write_real(FILE *out, double number)
+{
+    char text[32];
+
+    (void)co_number_print(text, sizeof(text), "%.17g", number);
+    fputs(text, out);
+}
+
 static void keys_write_field(FILE *out, const void *field, const co_key *key)
 {
     const co_ints *ints = field;
@@ -371,7 +380,7 @@ static void keys_write_field(FILE *out, const void *field, const co_key *key)
         if (key->choices && *(const double *)field == 0)
             fputs(key->choices[0], out);
         else
-            fprintf(out, "%.17g", *(const double *)field);
+            keys_write_real(out, *(const double *)field);
         break;
     case CO_KEY_CHOICE:
         fputs(key->choices[*(const int *)field], out);
@@ -382,8 +391,10 @@ static void keys_write_field(FILE *out, const void *field, const co_key *key)
         fputs(ints->n ? "]" : "~", out);
         break;
     case CO_KEY_REALS:
-        for (size_t i = 0; i < reals->n; i++)
-            fprintf(out, "%s%.17g", i ? ", " : "[", reals->v[i]);
+        for (size_t i = 0; i < reals->n; i++) {
+            fputs(i ? ", " : "[", out);
+            keys_write_real(out, reals->v[i]);
+        }
         fputs(reals->n ? "]" : "~", out);
         break;
     default:

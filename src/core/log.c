@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/number.h"
 #include "core/text.h"
 
 /* The only global besides the error message. Ranks may be threads. */
@@ -81,7 +82,7 @@ void co_log(co_log_level level, const char *fmt, ...)
         snprintf(who, sizeof(who), "rank %d: ", rank);
     used = (size_t)snprintf(line, sizeof(line), "cohort: %s%s", who, names[level]);
     va_start(args, fmt);
-    vsnprintf(words, sizeof(words), fmt, args);
+    (void)co_number_vprint(words, sizeof(words), fmt, args);
     va_end(args);
     co_text_show(line + used, sizeof(line) - used - 1, words);
     if (log_tail)

@@ -8,6 +8,7 @@
 
 #include <cohort/version.h>
 
+#include "core/number.h"
 #include "core/text.h"
 
 #define STATUS_STR_(x) #x
@@ -33,7 +34,7 @@ co_status(co_fail)(co_status status, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(message, sizeof(message), fmt, args);
+    (void)co_number_vprint(message, sizeof(message), fmt, args);
     va_end(args);
     /* Text from files must neither break the line nor control a terminal. */
     co_text_show(status_message, sizeof(status_message), message);

@@ -6,6 +6,7 @@
 
 #include "core/config.h"
 #include "core/hints.h"
+#include "core/number.h"
 #include "core/yaml.h"
 
 const co_value *co_value_get(const co_value *map, const char *key)
@@ -39,7 +40,7 @@ co_status co_value_fail(const co_value *value, const char *fmt, ...)
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(message, sizeof(message), fmt, args);
+    (void)co_number_vprint(message, sizeof(message), fmt, args);
     va_end(args);
     if (!value || !value->source)
         return co_fail(CO_E_USAGE, "%s", message);

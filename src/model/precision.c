@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/half.h"
+#include "core/number.h"
 
 #define PRECISION_FIRST_SCALE 65536.0
 #define PRECISION_MAX_SCALE   0x1p60 /* a gradient times this still fits in a float */
@@ -128,7 +129,7 @@ static co_status precision_read_scale(co_precision *out, const precision_values 
     else if (strcmp(v->loss_scale, "dynamic") == 0)
         out->dynamic = true;
     else {
-        out->loss_scale = strtod(v->loss_scale, &end);
+        out->loss_scale = co_number_parse(v->loss_scale, &end);
         if (*end || !(out->loss_scale > 0 && out->loss_scale <= PRECISION_MAX_SCALE))
             return co_value_fail(value,
                                  "precision: loss_scale is a number above 0 and up to 2^60, or "

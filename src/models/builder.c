@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/number.h"
 #include "models/models.h"
 #include "ops/ops.h"
 
@@ -134,7 +135,7 @@ co_status co_build_format(co_builder *b, const char *op, const char *name, const
     int n;
 
     va_start(args, attrs);
-    n = vsnprintf(text, sizeof(text), attrs, args);
+    n = co_number_vprint(text, sizeof(text), attrs, args);
     va_end(args);
     if (n < 0 || (size_t)n >= sizeof(text))
         return co_fail(CO_E_FAILED, "layer %s: its attributes are too long", name ? name : op);
@@ -148,7 +149,7 @@ co_status co_build_begin_block(co_builder *b, const char *prefix, ...)
     int n;
 
     va_start(args, prefix);
-    n = vsnprintf(text, sizeof(text), prefix, args);
+    n = co_number_vprint(text, sizeof(text), prefix, args);
     va_end(args);
     if (n < 0 || (size_t)n >= sizeof(text))
         return co_fail(CO_E_FAILED, "block %s: its name is too long", text);

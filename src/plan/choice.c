@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/number.h"
 #include "plan/step.h"
 
 static const struct {
@@ -37,7 +38,7 @@ static double choice_number(const co_value *map, const char *key, double otherwi
 
     if (!text)
         return otherwise;
-    value = strtod(text, &end);
+    value = co_number_parse(text, &end);
     return end != text && value > 0 ? value : otherwise; /* "auto" is 0 */
 }
 

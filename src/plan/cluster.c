@@ -1,4 +1,5 @@
 /* cluster.c - reads a cluster file: nodes, links, topology, price. Does not predict. */
+#include "core/number.h"
 #include "plan/cluster.h"
 
 #include <math.h>
@@ -160,7 +161,7 @@ static bool cluster_is_sane(double value)
 bool co_cluster_quantity(double *out, const char *text, const char *unit)
 {
     char *end;
-    const double value = strtod(text, &end);
+    const double value = co_number_parse(text, &end);
 
     if (end == text)
         return false;
@@ -248,7 +249,7 @@ static co_status cluster_read_texts(co_cluster *c, const co_value *root)
     if (strcmp(c->variation_text, "measured") != 0) {
         char *end;
 
-        c->variation = strtod(c->variation_text, &end);
+        c->variation = co_number_parse(c->variation_text, &end);
         if (*end || end == c->variation_text || !(c->variation >= 0 && c->variation <= 10))
             return co_value_fail(variation,
                                  "variation: '%s' is not a number from 0 to 10, nor "

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/number.h"
 #include "telemetry/tensorboard_internal.h"
 
 #define DISPLAY_BUCKETS 64
@@ -159,7 +160,7 @@ static void display_put_text(board_message *m, const char *text)
 {
     const bool yes = strcmp(text, "true") == 0;
     char *end;
-    const double number = strtod(text, &end);
+    const double number = co_number_parse(text, &end);
 
     board_clear(m);
     if (yes || strcmp(text, "false") == 0)
