@@ -114,9 +114,12 @@ static int fs_open_temporary(co_atomic_file *file)
 
 co_status co_atomic_open(co_atomic_file **out, const char *path)
 {
-    co_atomic_file *file = co_calloc(1, sizeof(*file));
+    co_atomic_file *file;
     int fd;
 
+    if (!path)
+        return co_fail(CO_E_USAGE, "the path of a file is missing (NULL)");
+    file = co_calloc(1, sizeof(*file));
     if (!file)
         return CO_E_NOMEM;
     file->path = co_strdup(path);

@@ -62,6 +62,8 @@ co_status co_open_read(int *fd, uint64_t *size, const char *path, const co_open_
     co_status st;
 
     *fd = -1;
+    if (!path)
+        return co_fail(CO_E_USAGE, "the path of a file is missing (NULL)");
     /* Opening a device can have an effect by itself. Another file may take the name in between: it
        is checked again when it is open. */
     if (fstatat(AT_FDCWD, path, &info, links) != 0)

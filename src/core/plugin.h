@@ -19,6 +19,7 @@ typedef struct co_plugins {
     const void *built_in; /* an array of pointers to structs that begin as co_plugin does, ended by
                              NULL */
     int kind;             /* co_plugin_kind; 0: none can be added */
+    const co_key *common; /* keys of all of them; NULL: none */
 } co_plugins;
 
 /* A struct of ops begins as co_plugin does; `size` is its member for self_size. */

@@ -39,6 +39,10 @@ char *co_shape_format(char *out, size_t size, const co_shape *shape)
 {
     size_t used = (size_t)snprintf(out, size, "(");
 
+    if (shape->ndim < 0 || shape->ndim > CO_MAX_DIMS) { /* as a program has given it */
+        snprintf(out, size, "(%d dimensions)", shape->ndim);
+        return out;
+    }
     for (int i = 0; i < shape->ndim && used < size; i++)
         used +=
             (size_t)snprintf(out + used, size - used, "%s%" PRId64, i ? ", " : "", shape->dim[i]);

@@ -308,6 +308,8 @@ co_status co_dataset_open(co_dataset **out, const char *text, co_split split)
     co_dataset *data;
     co_status st;
 
+    if (split != CO_SPLIT_TRAIN && split != CO_SPLIT_TEST)
+        return co_fail(CO_E_USAGE, "data: there is no split %d", (int)split);
     CO_TRY(co_config_parse(&config, "", 0, "data"));
     st = co_config_add_text(&value, config, text);
     if (st == CO_OK)

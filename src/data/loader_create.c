@@ -74,6 +74,8 @@ static uint64_t loader_claim_size(const co_loader *l, int threads)
 
 static co_status loader_check(const co_loader_options *o)
 {
+    if (!o->dataset || !o->sampler)
+        return co_fail(CO_E_USAGE, "loader: give a data set and a sampler");
     if (o->threads < 0 || o->depth < 0 || o->shards < 0)
         return co_fail(CO_E_USAGE, "loader: threads, depth and shards cannot be negative");
     CO_TRY(co_sampler_fits(o->sampler, o->dataset, o->rank, o->shards));

@@ -30,8 +30,10 @@ const co_partition_ops *const co_partitions[] = {
     &co_partition_file,       NULL,
 };
 
-const co_plugins co_dataset_plugins = {"data set", "data", co_dataset_formats, CO_PLUGIN_DATASET};
-const co_plugins co_partition_plugins = {"partition", "partition", co_partitions, 0};
+const co_plugins co_dataset_plugins = {"data set", "data", co_dataset_formats, CO_PLUGIN_DATASET,
+                                       co_dataset_common_keys};
+const co_plugins co_partition_plugins = {"partition", "partition", co_partitions, 0,
+                                         co_partition_common_keys};
 
 CO_PLUGIN_CHECK(co_dataset_ops, self_size);
 CO_PLUGIN_CHECK(co_partition_ops, self_size);

@@ -93,6 +93,7 @@ static _Noreturn void generation_child(const generation *g, int process, pid_t p
     sigaction(SIGINT, &ignore, NULL);
     sigaction(SIGTERM, &ignore, NULL);
     sigaction(SIGHUP, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL); /* a limit on the size of files is an error of write() */
     sigaction(SIGCHLD, g->chld, NULL);
     close(g->signals);
     co_control_forget(g->control);

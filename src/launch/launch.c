@@ -207,6 +207,8 @@ co_status co_launch_with(const co_launch_options *options, const co_launch_polic
 {
     co_launch_options o = *options;
 
+    if (!fn)
+        return co_fail(CO_E_USAGE, "launch: the function of a rank is missing (NULL)");
     if (o.ranks < 0 || o.ranks > MAX_RANKS)
         return co_fail(CO_E_USAGE, "%d ranks: give 1 to %d", o.ranks, MAX_RANKS);
     if (co_launch_under_mpi())

@@ -10,6 +10,6 @@ const co_metric *const co_metrics[] = {
     NULL,
 };
 
-const co_plugins co_metric_plugins = {"metric", "metrics", co_metrics, 0};
+const co_plugins co_metric_plugins = {"metric", "metrics", co_metrics, 0, NULL};
 
 CO_PLUGIN_CHECK(co_metric, self_size);

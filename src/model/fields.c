@@ -143,6 +143,10 @@ co_status co_model_check_batch(const co_model *model, const co_batch *batch,
                        "batch: %llu samples here, but `global`, those of all ranks, is %llu; the "
                        "gradient is divided by it",
                        (unsigned long long)batch->count, (unsigned long long)batch->global);
+    if (training && batch->local && batch->local < batch->count)
+        return co_fail(CO_E_USAGE,
+                       "batch: %llu samples here, but `local`, those of this rank, is %llu",
+                       (unsigned long long)batch->count, (unsigned long long)batch->local);
     for (int i = 0; i < graph->n_input; i++)
         CO_TRY(model_check_field(model, batch, &graph->input[i], images));
     return CO_OK;

@@ -18,6 +18,8 @@
 #include "profile/profiler.h"
 #include "tensor/values.h"
 
+#define MODEL_MAX_THREADS 1024
+
 void co_model_setup(co_model *model, int threads)
 {
     threads = threads > 0 ? threads : 1;
@@ -116,6 +118,9 @@ co_status co_model_create_sized(co_model **out, const co_model_options *given, s
     co_status st;
 
     CO_TRY(CO_SIZED_READ(&o, given, size, co_model_options));
+    if (o.threads < 0 || o.threads > MODEL_MAX_THREADS)
+        return co_fail(CO_E_USAGE, "model: %d threads: give 1 to %d, or 0 for one", o.threads,
+                       MODEL_MAX_THREADS);
     CO_TRY(co_config_parse(&values.config, "{}", 2, "model"));
     st = co_config_add_text(&root, values.config, options->model);
     if (st == CO_OK && root->kind == CO_VALUE_LIST)

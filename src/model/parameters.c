@@ -37,6 +37,8 @@ static co_status parameters_find(const co_param **out, const co_model *model, co
     const co_param *param = NULL;
     char want[64], have[64];
 
+    if (!name || !shape)
+        return co_fail(CO_E_USAGE, "parameter: its name or shape is missing (NULL)");
     for (int i = 0; !param && i < graph->n_param; i++)
         if (strcmp(graph->param[i].name, name) == 0)
             param = &graph->param[i];
@@ -93,6 +95,8 @@ co_status co_model_freeze(co_model *model, const char *pattern, bool frozen)
     co_graph *graph = model->graph;
     bool any = false, changed = false;
 
+    if (!pattern)
+        return co_fail(CO_E_USAGE, "freeze: the name of a layer or parameter is missing (NULL)");
     for (int i = 0; i < graph->n_param; i++) {
         co_param *param = &graph->param[i];
 

@@ -31,6 +31,6 @@ const co_model_ops *const co_models[] = {
     NULL,
 };
 
-const co_plugins co_model_plugins = {"model", "model", co_models, 0};
+const co_plugins co_model_plugins = {"model", "model", co_models, 0, co_model_common_keys};
 
 CO_PLUGIN_CHECK(co_model_ops, self_size);

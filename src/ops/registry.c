@@ -10,6 +10,6 @@ const co_op *const co_ops[] = {
     NULL,
 };
 
-const co_plugins co_op_plugins = {"layer", "layers", co_ops, 0};
+const co_plugins co_op_plugins = {"layer", "layers", co_ops, 0, NULL};
 
 CO_PLUGIN_CHECK(co_op, attr_size);

@@ -24,8 +24,9 @@ const co_schedule_ops *const co_schedules[] = {
 };
 
 const co_plugins co_optimizer_plugins = {"optimizer", "optimizer", co_optimizers,
-                                         CO_PLUGIN_OPTIMIZER};
-const co_plugins co_schedule_plugins = {"schedule", "schedule", co_schedules, CO_PLUGIN_SCHEDULE};
+                                         CO_PLUGIN_OPTIMIZER, co_optimizer_common_keys};
+const co_plugins co_schedule_plugins = {"schedule", "schedule", co_schedules, CO_PLUGIN_SCHEDULE,
+                                        co_schedule_common_keys};
 
 CO_PLUGIN_CHECK(co_optimizer_ops, self_size);
 CO_PLUGIN_CHECK(co_schedule_ops, self_size);

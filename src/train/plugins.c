@@ -88,10 +88,14 @@ co_status co_plugin_register(co_plugin_kind kind, const void *ops, size_t size, 
 {
     const co_plugin *plugin = ops;
     const co_plugins *plugins;
+    char what[96];
 
-    if ((size_t)kind >= PLUGINS_KINDS || !plugins_kinds[kind].plugins || !ops)
+    if ((size_t)kind >= PLUGINS_KINDS || !plugins_kinds[kind].plugins)
         return co_fail(CO_E_USAGE, "plugin: there is no kind %d", (int)kind);
     plugins = plugins_kinds[kind].plugins;
+    if (!ops)
+        return co_fail(CO_E_USAGE, "plugin: its struct is missing (NULL), of the kind '%s'",
+                       plugins->what);
     if (abi != CO_PLUGIN_ABI || size != plugins_kinds[kind].size)
         return co_fail(CO_E_USAGE,
                        "built for plugin interface %u (%s: %zu bytes), and this is %u (%zu bytes); "
@@ -103,6 +107,8 @@ co_status co_plugin_register(co_plugin_kind kind, const void *ops, size_t size, 
     if (plugins_missing(kind, ops))
         return co_fail(CO_E_USAGE, "%s '%s': has no function '%s'", plugins->what, plugin->name,
                        plugins_missing(kind, ops));
+    snprintf(what, sizeof(what), "%s '%s'", plugins->what, plugin->name);
+    CO_TRY(co_keys_check(plugin->keys, plugins->common, plugin->self_size, what));
     return co_plugin_add(plugins, ops);
 }
 
@@ -182,10 +188,10 @@ static co_status plugins_enter(const char *path, const char *name)
         return co_fail(CO_E_USAGE, "%s: is no plugin: it has no function " PLUGINS_ENTRY, path);
     memcpy(&entry, &symbol, sizeof(entry));
     st = entry();
-    if (st == CO_OK || st == CO_E_NOMEM)
+    if (st == CO_OK)
         return st;
     if (co_fail_count() != before)
-        return plugins_fail(path, co_error_message());
+        return st == CO_E_NOMEM ? st : plugins_fail(path, co_error_message());
     return co_fail(CO_E_USAGE,
                    "%s: its function " PLUGINS_ENTRY " has returned the status %d "
                    "without a message (co_fail)",

@@ -188,6 +188,8 @@ static bool run_has_classes(const co_model *model)
 static co_status run_evaluate(co_job *job, co_confusion *confusion, co_logits *logits,
                               const co_train_options *options, const char *weights)
 {
+    if (!weights)
+        return co_fail(CO_E_USAGE, "the file of weights is missing (NULL)");
     CO_TRY(co_run_open(job, options, false));
     if (job->images && co_model_target(job->model) != CO_TARGET_LABEL)
         return co_fail(CO_E_USAGE, "predict is for networks that classify images; this one gives "

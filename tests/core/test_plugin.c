@@ -40,7 +40,7 @@ static const tool_ops hammer = {.name = "hammer"};
 static const tool_ops fine_saw = {
     .name = "fine-saw", .keys = saw_keys, .self_size = sizeof(saw), .teeth = 90};
 static const tool_ops *const tools[] = {&hammer, &fine_saw, NULL};
-static const co_plugins plugins = {"tool", "with", tools, 0};
+static const co_plugins plugins = {"tool", "with", tools, 0, NULL};
 
 static co_config *config;
 

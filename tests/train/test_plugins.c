@@ -44,7 +44,7 @@ static void plugin_other_interface_is_refused(void **state)
     assert_refused(co_plugin_register((co_plugin_kind)1000, &move, sizeof(move), CO_PLUGIN_ABI),
                    "no kind 1000");
     assert_refused(co_plugin_register(CO_PLUGIN_OPTIMIZER, NULL, sizeof(move), CO_PLUGIN_ABI),
-                   "no kind 1");
+                   "its struct is missing (NULL), of the kind 'optimizer'");
 }
 
 static void plugin_name_that_configs_cannot_have_is_refused(void **state)
@@ -72,6 +72,40 @@ static void plugin_missing_function_is_refused(void **state)
     assert_refused(CO_PLUGIN_REGISTER(CO_PLUGIN_SCHEDULE, &schedule), "'factor'");
     assert_refused(CO_PLUGIN_REGISTER(CO_PLUGIN_COMPRESSOR, &compressor), "'post'");
     assert_refused(CO_PLUGIN_REGISTER(CO_PLUGIN_DATASET, &data), "'open'");
+}
+
+static void plugin_keys_that_cannot_be_read_are_refused(void **state)
+{
+    static const char *const none[] = {NULL};
+    static const struct {
+        const char *words;
+        co_key key[3];
+    } cases[] = {
+        {"has choices", {{.name = "k", .type = CO_KEY_CHOICE, .fallback = "a"}}},
+        {"has choices", {{.name = "k", .type = CO_KEY_CHOICE, .choices = none}}},
+        {"outside the plugin's struct",
+         {{.name = "k", .type = CO_KEY_REAL, .offset = 12, .fallback = "1"}}},
+        {"outside the plugin's struct",
+         {{.name = "k", .type = CO_KEY_BOOL, .offset = SIZE_MAX, .fallback = "true"}}},
+        {"no field of its type", {{.name = "k", .type = CO_KEY_REAL, .offset = 4}}},
+        {"no such type", {{.name = "k", .type = (co_key_type)42}}},
+        {"small letters", {{.name = "k: x", .type = CO_KEY_BOOL}}},
+        {"key of this name", {{.name = "lr", .type = CO_KEY_REAL}}},
+        {"another of this name",
+         {{.name = "k", .type = CO_KEY_BOOL}, {.name = "k", .type = CO_KEY_BOOL}}},
+        {"expected true or false", {{.name = "k", .type = CO_KEY_BOOL, .fallback = "perhaps"}}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        co_optimizer_ops ops = move;
+
+        ops.name = "keyed";
+        ops.keys = cases[i].key;
+        ops.self_size = 16;
+        assert_refused(CO_PLUGIN_REGISTER(CO_PLUGIN_OPTIMIZER, &ops), cases[i].words);
+        assert_non_null(strstr(co_error_message(), "optimizer 'keyed'"));
+    }
 }
 
 static void plugin_taken_name_is_refused(void **state)
@@ -367,6 +401,7 @@ int main(void)
         cmocka_unit_test(plugin_other_interface_is_refused),
         cmocka_unit_test(plugin_name_that_configs_cannot_have_is_refused),
         cmocka_unit_test(plugin_missing_function_is_refused),
+        cmocka_unit_test(plugin_keys_that_cannot_be_read_are_refused),
         cmocka_unit_test(plugin_taken_name_is_refused),
         cmocka_unit_test(plugin_state_without_name_is_refused),
         cmocka_unit_test(plugin_state_called_ema_is_in_checkpoints),
