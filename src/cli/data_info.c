@@ -226,14 +226,21 @@ static co_status data_info_print(const co_dataset *data, co_split split)
     return data_info_print_labels(data);
 }
 
-static co_status data_info_split(const co_value *value, co_config *config, co_split split)
+static co_status data_info_splits(const co_value *value, co_config *config)
 {
-    co_dataset *data;
-    co_status st;
+    co_dataset *train = NULL, *test = NULL;
+    co_status st = co_dataset_open_value(&train, value, config, CO_SPLIT_TRAIN);
 
-    CO_TRY(co_dataset_open_value(&data, value, config, split));
-    st = data_info_print(data, split);
-    co_dataset_destroy(data);
+    if (st == CO_OK)
+        st = data_info_print(train, CO_SPLIT_TRAIN);
+    if (st == CO_OK)
+        st = co_dataset_open_value(&test, value, config, CO_SPLIT_TEST);
+    if (st == CO_OK)
+        st = data_info_print(test, CO_SPLIT_TEST);
+    if (st == CO_OK)
+        st = co_dataset_check_splits(train, test);
+    co_dataset_destroy(test);
+    co_dataset_destroy(train);
     return st;
 }
 
@@ -253,9 +260,7 @@ static co_status data_info_run(const void *options, int n, const char *const *ar
         given = value;
     }
     CO_TRY(cli_data_open(&source, given, &o->set));
-    st = data_info_split(source.value, source.config, CO_SPLIT_TRAIN);
-    if (st == CO_OK)
-        st = data_info_split(source.value, source.config, CO_SPLIT_TEST);
+    st = data_info_splits(source.value, source.config);
     cli_data_close(&source);
     return st;
 }

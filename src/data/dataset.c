@@ -378,6 +378,23 @@ int64_t co_dataset_classes(const co_dataset *dataset)
     return dataset->info.classes;
 }
 
+co_status co_dataset_check_splits(const co_dataset *train, const co_dataset *test)
+{
+    const bool same = co_shape_equal(&train->shape, &test->shape);
+    char want[64], got[64];
+
+    if (same && test->info.classes <= train->info.classes)
+        return CO_OK;
+    return co_fail(
+        CO_E_DATA,
+        "%s: the test split does not fit the training split: samples %s, %lld classes "
+        "against %s, %lld%s",
+        co_dataset_name(test), co_shape_format(got, sizeof(got), &test->shape),
+        (long long)test->info.classes, co_shape_format(want, sizeof(want), &train->shape),
+        (long long)train->info.classes,
+        same || !co_dataset_has_images(train) ? "" : "; data.resize brings all images to one size");
+}
+
 int32_t co_dataset_label(const co_dataset *dataset, uint64_t i)
 {
     assert(i < dataset->info.count);

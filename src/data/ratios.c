@@ -21,7 +21,9 @@ co_status co_ratios_check(const co_reals *ratios, int ranks, const char *name)
     double sum = 0;
 
     if (ratios->n && ratios->n != (size_t)ranks)
-        return co_fail(CO_E_USAGE, "partition %s: %zu ratio%s for %d rank%s; give one per rank",
+        return co_fail(CO_E_USAGE,
+                       "partition %s: %zu ratio%s for %d part%s; give one for each rank, or, with "
+                       "`shards`, for each shard",
                        name, ratios->n, co_plural(ratios->n), ranks, co_plural((uint64_t)ranks));
     for (int r = 0; r < ranks; r++)
         sum += ratios_of(ratios, ranks, r);

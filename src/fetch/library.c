@@ -11,8 +11,7 @@
 #include "core/text.h"
 
 #define LIBRARY_CONNECT_S 30
-#define LIBRARY_STALL_S   30 /* without LIBRARY_SLOW bytes a second: broken */
-#define LIBRARY_SLOW      64
+#define LIBRARY_SLOW      64 /* bytes a second, below which a transfer stalls */
 #define LIBRARY_REDIRECTS 5
 
 co_status co_fetch_library_open(co_fetch_library *out, const char *remedy)
@@ -87,7 +86,7 @@ void co_fetch_library_set(const co_fetch_library *l, CURL *handle, const char *u
     l->setopt(handle, CURLOPT_NOSIGNAL, 1L);
     l->setopt(handle, CURLOPT_CONNECTTIMEOUT, (long)LIBRARY_CONNECT_S);
     l->setopt(handle, CURLOPT_LOW_SPEED_LIMIT, (long)LIBRARY_SLOW);
-    l->setopt(handle, CURLOPT_LOW_SPEED_TIME, (long)LIBRARY_STALL_S);
+    l->setopt(handle, CURLOPT_LOW_SPEED_TIME, (long)CO_FETCH_STALL_S);
     l->setopt(handle, CURLOPT_USERAGENT, "cohort");
     if (bundle || file)
         l->setopt(handle, CURLOPT_CAINFO, bundle ? bundle : file);

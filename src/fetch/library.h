@@ -7,6 +7,8 @@
 
 #include <cohort/status.h>
 
+#define CO_FETCH_STALL_S 30 /* a transfer that stands still as long has failed */
+
 typedef struct co_fetch_library {
     CURLcode (*global_init)(long flags);
     CURL *(*init)(void);

@@ -42,6 +42,7 @@ typedef struct range_state {
     uint8_t *out;
     size_t have;
     uint64_t begin, total; /* of the answer's Content-Range */
+    long stall_s;          /* how long a try waits for a server that sends nothing */
     bool has_range, is_large;
     char why[CURL_ERROR_SIZE];
 } range_state;
@@ -169,6 +170,8 @@ static void range_set(const co_range *r, CURL *handle, range_state *s)
     snprintf(range, sizeof(range), "%llu-%llu", (unsigned long long)q->offset,
              (unsigned long long)(q->offset + q->n - 1));
     co_fetch_library_set(l, handle, q->url, "http,https", s->why);
+    l->setopt(handle, CURLOPT_CONNECTTIMEOUT, s->stall_s);
+    l->setopt(handle, CURLOPT_LOW_SPEED_TIME, s->stall_s);
     l->setopt(handle, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
     l->setopt(handle, CURLOPT_RANGE, range);
     l->setopt(handle, CURLOPT_WRITEFUNCTION, range_write);
@@ -233,6 +236,9 @@ static co_status range_check(bool *again, const range_state *s, long answer)
         return range_is_short(q);
     if (s->is_large || (s->has_range && s->begin != q->offset))
         return co_fail(CO_E_IO, "%s: the server sends another range than it was asked for", url);
+    if (answer == 206 && !s->has_range)
+        return co_fail(CO_E_IO, "%s: the server does not say which range it sends (Content-Range)",
+                       url);
     *again = true;
     return co_fail(CO_E_IO, "%s: the server sends %zu of %zu bytes", url, s->have, q->n);
 }
@@ -284,19 +290,26 @@ static void range_sleep(double seconds, uint64_t salt)
         co_clock_sleep_us(RANGE_SLICE_US / 4);
 }
 
-static co_status range_give_up(const co_range *r, int tries, double seconds)
+/* Half of what is left of `retry`, so that there is a next try. */
+static long range_stall(const co_range *r, double seconds)
+{
+    const double half = (r->retry_s - seconds) / 2;
+
+    return half < 1 ? 1 : half < CO_FETCH_STALL_S ? (long)half : CO_FETCH_STALL_S;
+}
+
+static co_status range_give_up(int tries, double seconds)
 {
     char why[1024];
 
     snprintf(why, sizeof(why), "%s", co_error_message());
-    (void)r;
     return co_fail(CO_E_IO, "%s, at each of %d tries in %.0f s", why, tries, seconds);
 }
 
 co_status co_range_read(uint8_t *out, co_range_answer *answer, co_range *r,
                         const co_range_request *request)
 {
-    range_state s = {.request = request, .out = out};
+    range_state s = {.request = request, .out = out, .stall_s = range_stall(r, 0)};
     const uint64_t start = co_clock_ns();
     double wait = RANGE_FIRST_WAIT;
     co_range_answer any;
@@ -310,11 +323,12 @@ co_status co_range_read(uint8_t *out, co_range_answer *answer, co_range *r,
             return st;
         if (seconds + wait > r->retry_s ||
             (tries >= RANGE_FIRST_TRIES && !atomic_load(&r->reached)))
-            return range_give_up(r, tries, seconds);
-        if (atomic_fetch_add(&r->warned, 1) < RANGE_WARNINGS)
+            return range_give_up(tries, seconds);
+        if (tries == 1 && atomic_fetch_add(&r->warned, 1) < RANGE_WARNINGS)
             co_log(CO_LOG_WARN, "%s; asking again, for up to %.0f s", co_error_message(),
                    r->retry_s);
         range_sleep(wait, (uint64_t)(uintptr_t)&s ^ (uint64_t)getpid() << 32);
         wait = 2 * wait < RANGE_MOST_WAIT ? 2 * wait : RANGE_MOST_WAIT;
+        s.stall_s = range_stall(r, co_clock_seconds(start, co_clock_ns()));
     }
 }

@@ -116,19 +116,28 @@ static co_status model_check_loss(const co_graph *graph, const co_value *place)
 static co_status model_check_output(const co_builder *b, int64_t classes, const co_value *place)
 {
     const co_shape *out = &b->graph->var[b->x].shape;
-    const int64_t logits = out->dim[out->ndim - 1];
 
     if (out->ndim != 2 && out->ndim != 3)
         return co_value_fail(place,
                              "the network ends in images; end it with `flatten` and "
                              "`linear: %" PRId64 "`",
                              classes);
-    if (logits < classes)
-        return co_value_fail(place,
-                             "the network gives %" PRId64 " logits for each sample, but the data "
-                             "has %" PRId64 " classes",
-                             logits, classes);
     return CO_OK;
+}
+
+static co_status model_check_width(const co_graph *graph, int64_t classes, const co_value *place)
+{
+    const co_shape *out = &graph->var[graph->output].shape;
+    const int64_t width = out->dim[out->ndim - 1];
+    const bool labels = graph->node[graph->var[graph->loss].producer].op->target == CO_TARGET_LABEL;
+
+    if (width >= classes)
+        return CO_OK;
+    return co_value_fail(place,
+                         "the network gives %" PRId64 " %s for each sample, but the data has %s"
+                         "%" PRId64 " %s",
+                         width, labels ? "logits" : "values", labels ? "" : "targets of ", classes,
+                         labels ? "classes" : "values");
 }
 
 co_status co_model_build(co_graph **out, const co_value *model, const co_value *layers,
@@ -149,6 +158,8 @@ co_status co_model_build(co_graph **out, const co_value *model, const co_value *
         st = co_build_loss(&b, loss);
     if (st == CO_OK)
         st = model_check_loss(b.graph, loss ? loss : model ? model : layers);
+    if (st == CO_OK)
+        st = model_check_width(b.graph, classes, model ? model : layers);
     if (st == CO_OK)
         st = co_graph_finish(b.graph);
     if (st != CO_OK) {

@@ -91,7 +91,7 @@ co_status co_run_open(co_job *job, const co_train_options *options, bool train)
     else if (!train || (spec->evaluate && job->bench_rounds == 0))
         CO_TRY(co_dataset_open_value(&job->test, spec->data, spec->config, CO_SPLIT_TEST));
     if (job->train && job->test)
-        CO_TRY(co_job_check_splits(job));
+        CO_TRY(co_dataset_check_splits(job->train, job->test));
     if (train)
         CO_TRY(co_job_check_ranks(job, (int)spec->ranks));
     CO_TRY(run_open_model(&job->model, job));

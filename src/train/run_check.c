@@ -110,25 +110,6 @@ co_status co_job_check_norms(const co_job *job, int ranks)
                    spec->shards || !job->common || ranks == 1 ? "" : ", or sync_batch_norm: true");
 }
 
-co_status co_job_check_splits(const co_job *job)
-{
-    const co_shape *train = co_dataset_shape(job->train), *test = co_dataset_shape(job->test);
-    char want[64], got[64];
-
-    if (co_shape_equal(train, test) &&
-        co_dataset_classes(job->test) <= co_dataset_classes(job->train))
-        return CO_OK;
-    return co_fail(
-        CO_E_DATA,
-        "the test split does not fit the training split: samples %s, %lld classes "
-        "against %s, %lld%s",
-        co_shape_format(got, sizeof(got), test), (long long)co_dataset_classes(job->test),
-        co_shape_format(want, sizeof(want), train), (long long)co_dataset_classes(job->train),
-        co_shape_equal(train, test) || !co_dataset_has_images(job->train)
-            ? ""
-            : "; data.resize brings all images to one size");
-}
-
 static co_status run_check_watched(const co_watched *watched, const co_metric_form *form,
                                    const co_value *place)
 {

@@ -80,8 +80,6 @@ typedef struct co_job {
 co_status co_job_check_ranks(const co_job *job, int ranks);
 /* Check optimizer, schedule and strategy for these ranks; sets needs, common and in_step. */
 co_status co_job_check_update(co_job *job);
-/* Check that the two splits fit each other. */
-co_status co_job_check_splits(const co_job *job);
 /* Check that the network fits the data, and fit the metrics to it. */
 co_status co_job_check_model(co_job *job);
 /* CO_E_USAGE: on `ranks` ranks a batch norm has one value of each channel in a step. */

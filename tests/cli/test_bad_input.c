@@ -340,6 +340,8 @@ static void train_arrays_of_other_shape_are_not_to_be_resized(void **state)
     r = program_line("train arrays.yaml --run-dir out");
     program_assert_error(r, 3, "the test split does not fit the training split: samples (2), ");
     assert_null(strstr(r->err, "resize"));
+    program_assert_error(program_line("data info '{name: arrays, path: arrays.safetensors}'"), 3,
+                         "the test split does not fit the training split");
 }
 
 static void train_data_path_of_no_folder_is_refused(void **state)

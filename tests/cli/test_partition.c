@@ -175,7 +175,7 @@ static void partition_bad_config_starts_no_rank(void **state)
         const char *words;
     } cases[] = {
         {"2", "{kind: random, ratios: [0.5, 0.6]}", 2, "the ratios add up to 1.1, expected 1"},
-        {"3", "{kind: contiguous, ratios: [0.5, 0.5]}", 2, "2 ratios for 3 ranks"},
+        {"3", "{kind: contiguous, ratios: [0.5, 0.5]}", 2, "2 ratios for 3 parts"},
         {"2", "{kind: labels, labels: [[0, 1], [2]]}", 2, "label 3, which no rank owns"},
         {"2", "{kind: labels, labels: [[0, 1], [2, 3, 4]]}", 2, "there is no label 4"},
         {"3", "{kind: labels, labels: [[0, 1], [2, 3]]}", 2, "labels for 2 ranks"},

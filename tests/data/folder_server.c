@@ -38,9 +38,10 @@ static void send_range(folder_server *s, int to, int file, const char *request, 
         last = (unsigned long long)info.st_size - 1;
     n = last - first + 1;
     snprintf(head, sizeof(head),
-             "HTTP/1.1 206 Partial\r\nContent-Length: %llu\r\nContent-Range: bytes "
+             "HTTP/1.1 206 Partial\r\nContent-Length: %llu\r\n%s: bytes "
              "%llu-%llu/%llu\r\nConnection: close\r\n\r\n",
-             n, first, last, (unsigned long long)info.st_size);
+             n, s->unnamed ? "X-Range" : "Content-Range", first, last,
+             (unsigned long long)info.st_size);
     loopback_say(to, head);
     bytes = malloc(n);
     if (cut)
@@ -66,6 +67,8 @@ static void answer(void *arg, int to, const char *request)
     char name[200], path[512];
     int file;
 
+    if (s->stall_s)
+        sleep((unsigned)s->stall_s);
     if (way >= 0)
         atomic_fetch_add(&s->failed, 1);
     if (way == 0)

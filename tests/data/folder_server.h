@@ -15,6 +15,8 @@ typedef struct folder_server {
     atomic_int fail_every; /* each so-many-th request fails: 503, cut short or without an answer, in
                               turn; 0: none */
     atomic_bool whole;     /* ranges are ignored */
+    atomic_bool unnamed;   /* answers do not say which range they are */
+    atomic_int stall_s;    /* before each answer */
     atomic_int requests, failed;
     atomic_uint_least64_t bytes; /* of files, sent */
 } folder_server;

@@ -390,7 +390,7 @@ static void partition_bad_keys_are_refused(void **state)
         {2, "file", "the key 'path' is missing"},
         {2, "labels", "the key 'labels' is missing"},
         {2, "{kind: contiguous, ratios: [0.5, 0.6]}", "contiguous: the ratios add up to 1.1"},
-        {2, "{kind: contiguous, ratios: [1]}", "1 ratio for 2 ranks"},
+        {2, "{kind: contiguous, ratios: [1]}", "1 ratio for 2 parts"},
         {2, "{kind: contiguous, seed: 3}", "unknown key 'seed'"},
         {2, "{kind: interleaved, pad: maybe}", "pad"},
         {2, "{kind: interleaved, shuffle: all}", "part"},

@@ -359,6 +359,11 @@ static const struct {
      {3, {1, 28, 28}},
      10,
      "net.yaml:1:8: the network gives 5 logits for each sample, but the data has 10 classes"},
+    {"model: {name: mlp, classes: 5}\nloss: mse_loss",
+     {3, {1, 28, 28}},
+     10,
+     "net.yaml:1:8: the network gives 5 values for each sample, but the data has targets of 10 "
+     "values"},
     {"model: {name: resnet18, stem: small}",
      {3, {3, 32, 32}},
      10,
