@@ -142,25 +142,33 @@ co_status cli_data_info_field(cli_field_moments *out, const co_dataset *data, in
 {
     const size_t n = (size_t)co_shape_count(&co_dataset_fields(data)[k].shape);
     float *value = co_calloc(n, sizeof(*value));
-    double sum = 0, square = 0, total, variance;
+    double sum = 0, square = 0, total = 0, variance;
     co_status st = value ? CO_OK : CO_E_NOMEM;
 
     *out = (cli_field_moments){.binary = true};
     for (uint64_t i = 0; i < co_dataset_count(data) && st == CO_OK; i += stride) {
+        bool bad = false;
+
         st = co_dataset_read_field(data, value, k, i);
         for (size_t e = 0; e < n && st == CO_OK; e++) {
             const double v = (double)value[e];
 
+            if (!isfinite(v)) {
+                bad = true;
+                continue;
+            }
+            total++;
             sum += v;
             square += v * v;
             out->binary = out->binary && (v == 0 || v == 1);
         }
+        if (bad && out->bad++ == 0)
+            out->first_bad = i;
         out->samples++;
     }
     co_free(value);
-    total = (double)n * (double)out->samples;
-    out->mean = sum / total;
-    variance = square / total - out->mean * out->mean;
+    out->mean = sum / fmax(total, 1);
+    variance = square / fmax(total, 1) - out->mean * out->mean;
     out->std = sqrt(variance < 0 ? 0 : variance);
     return st;
 }
@@ -171,6 +179,13 @@ static co_status data_info_print_field(const co_dataset *data, int k)
 
     CO_TRY(cli_data_info_field(&m, data, k, 1));
     printf("; mean %.4f, std %.4f", m.mean, m.std);
+    if (m.bad) {
+        char name[256];
+
+        co_dataset_sample_name(data, name, sizeof(name), m.first_bad);
+        printf("; %" PRIu64 " sample%s with NaN or infinity, the first %s", m.bad,
+               m.bad == 1 ? "" : "s", CO_SHOW(name));
+    }
     return CO_OK;
 }
 

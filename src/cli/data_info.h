@@ -11,8 +11,9 @@
 /* Of a field of floats over every `stride`-th sample. */
 typedef struct cli_field_moments {
     uint64_t samples;
-    double mean, std;
-    bool binary; /* all are 0 or 1 */
+    double mean, std;        /* of finite values */
+    uint64_t bad, first_bad; /* other samples, and the first of them */
+    bool binary;             /* all are 0 or 1 */
 } cli_field_moments;
 
 co_status cli_data_info_field(cli_field_moments *out, const co_dataset *data, int k,

@@ -33,7 +33,7 @@ static co_status file_gunzip(uint8_t *out, size_t size, const uint8_t *bytes, si
     result = libdeflate_gzip_decompress_ex(gzip, bytes, packed, out, size, &used, NULL);
     libdeflate_free_decompressor(gzip);
     /* The trailer is the last member's: the first then does not fit, or something follows it. */
-    if (result == LIBDEFLATE_INSUFFICIENT_SPACE ||
+    if (result == LIBDEFLATE_INSUFFICIENT_SPACE || result == LIBDEFLATE_SHORT_OUTPUT ||
         (result == LIBDEFLATE_SUCCESS && packed - used > 1 && bytes[used] == 0x1f &&
          bytes[used + 1] == 0x8b))
         return co_fail(

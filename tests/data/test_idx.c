@@ -170,6 +170,18 @@ static void idx_gzip_with_flipped_bit_gives_no_false_data(void **state)
     assert_true(accepted < 100);
 }
 
+/* Of a file in pieces the last one's size is at its end, which may be more than the first has. */
+static void idx_gzip_in_pieces_is_refused(void **state)
+{
+    uint8_t bytes[256], packed[1000];
+    const size_t size = images(bytes);
+    size_t first = files_gzip(packed, bytes, size / 4);
+
+    (void)state;
+    first += files_gzip(packed + first, bytes + size / 4, size - size / 4);
+    assert_refused(packed, first, 3, "or in several pieces");
+}
+
 /* The size at the end of a gzip file is untrusted; memory is allocated only for plausible sizes. */
 static void idx_gzip_with_false_size_is_refused(void **state)
 {
@@ -252,6 +264,7 @@ int main(void)
         cmocka_unit_test(idx_path_of_no_file_is_refused),
         cmocka_unit_test(idx_truncated_gzip_is_refused),
         cmocka_unit_test(idx_gzip_with_flipped_bit_gives_no_false_data),
+        cmocka_unit_test(idx_gzip_in_pieces_is_refused),
         cmocka_unit_test(idx_gzip_with_false_size_is_refused),
         cmocka_unit_test(idx_truncated_large_gzip_is_refused_as_such),
         cmocka_unit_test(idx_bytes_after_gzip_are_refused),
