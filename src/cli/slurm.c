@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "train/loader_setup.h"
+#include "train/trainer.h"
 
 #define SLURM_NAME "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._-"
 
@@ -156,18 +158,49 @@ static co_status slurm_check(const slurm_options *o, const char *config)
     return CO_OK;
 }
 
+/* What a job needs that goes on by itself. */
+static co_status slurm_check_ends(const co_spec *spec)
+{
+    if (spec->saver.unit == CO_SAVER_OFF)
+        return co_value_fail(
+            spec->checkpoint,
+            "checkpoint: without any the job would begin again after each time limit "
+            "and never end; give a time such as `1 epoch` or `10 minutes`");
+    if (spec->on_failure != CO_ON_FAILURE_STOP)
+        return co_value_fail(co_value_get(co_config_root(spec->config), "on_failure"),
+                             "on_failure: when a rank dies srun ends them all, so only `stop` is "
+                             "possible; --no-kill continues without a node that fails");
+    return CO_OK;
+}
+
+/* All that is known without the data, which may be on the cluster alone. */
+static co_status slurm_check_job(co_job *job, int ranks)
+{
+    const co_spec *spec = &job->spec;
+
+    CO_TRY(slurm_check_ends(spec));
+    CO_TRY(co_spec_check_ranks(spec, ranks));
+    CO_TRY(co_job_check_update(job));
+    if (job->needs)
+        return co_value_fail(spec->strategy,
+                             "the strategy '%s' needs ranks that share memory, which those of srun "
+                             "do not; take sync, stale or local, or `cohort train` on one machine",
+                             co_spec_strategy_name(spec));
+    return co_feed_check(spec, ranks);
+}
+
 /* What would otherwise be found hours later, when the job starts. */
 static co_status slurm_check_config(char name[64], const slurm_options *o, const char *config)
 {
     const int ranks = (int)(o->nodes * o->tasks);
     const co_train_options run = {.config_path = config, .set = o->set.text, .ranks = ranks};
+    co_job job = {.lock = -1};
     co_status st;
-    co_spec spec;
 
-    CO_TRY(co_spec_open(&spec, &run));
-    st = co_spec_check_ranks(&spec, ranks);
-    snprintf(name, 64, "%s", co_spec_model_name(&spec));
-    co_spec_unload(&spec);
+    CO_TRY(co_spec_open(&job.spec, &run));
+    st = slurm_check_job(&job, ranks);
+    snprintf(name, 64, "%s", co_spec_model_name(&job.spec));
+    co_spec_unload(&job.spec);
     return st;
 }
 

@@ -51,24 +51,34 @@ static co_status partition_read(partition_common *common, const co_partition_ops
     return co_plugin_read(common, ops, &co_partition_plugins, keys, sizeof(*common), map, arena);
 }
 
-static co_status partition_apply(co_parts *out, co_config *config,
-                                 const co_sampler_options *options)
+/* What `text` names, with its keys, in the config's arena. */
+static co_status partition_open(const co_partition_ops **out, partition_common **common,
+                                co_config *config, const char *text, int ranks)
 {
     const co_value *value, *kind;
     const co_partition_ops *ops;
-    partition_common *common;
 
-    CO_TRY(co_config_add_text(&value, config, options->partition));
+    CO_TRY(co_config_add_text(&value, config, text));
     kind = value->kind == CO_VALUE_MAP ? co_value_get(value, "kind") : value;
     if (!kind || kind->kind != CO_VALUE_SCALAR)
         return co_value_fail(value, "partition: expected a kind, or {kind: ..., key: value}");
-    ops = co_plugin_find(&co_partition_plugins, kind->text);
+    *out = ops = co_plugin_find(&co_partition_plugins, kind->text);
     if (!ops)
         return co_plugin_unknown(&co_partition_plugins, kind->text, kind, NULL);
-    common = co_arena_alloc(co_config_arena(config), 1, sizeof(*common) + ops->self_size);
-    if (!common)
+    *common = co_arena_alloc(co_config_arena(config), 1, sizeof(**common) + ops->self_size);
+    if (!*common)
         return CO_E_NOMEM;
-    CO_TRY(partition_read(common, ops, config, value == kind ? NULL : value));
+    CO_TRY(partition_read(*common, ops, config, value == kind ? NULL : value));
+    return ops->check ? ops->check(*common + 1, ranks) : CO_OK;
+}
+
+static co_status partition_apply(co_parts *out, co_config *config,
+                                 const co_sampler_options *options)
+{
+    const co_partition_ops *ops = NULL;
+    partition_common *common = NULL;
+
+    CO_TRY(partition_open(&ops, &common, config, options->partition, options->ranks));
     if (!ops->any_ranks && !options->sequential && (uint64_t)options->ranks > options->count)
         return co_partition_too_many_ranks(options);
     out->fixed = ops->cut != NULL;
@@ -87,6 +97,19 @@ co_status co_partition_cut(co_parts *out, const co_sampler_options *options)
 
     CO_TRY(co_config_parse(&config, "", 0, "partition"));
     st = partition_apply(out, config, options);
+    co_config_destroy(config);
+    return st;
+}
+
+co_status co_partition_check(const char *text, int ranks)
+{
+    const co_partition_ops *ops = NULL;
+    partition_common *common = NULL;
+    co_config *config;
+    co_status st;
+
+    CO_TRY(co_config_parse(&config, "", 0, "partition"));
+    st = partition_open(&ops, &common, config, text, ranks);
     co_config_destroy(config);
     return st;
 }

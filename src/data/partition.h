@@ -24,6 +24,9 @@ typedef struct co_partition_ops {
     const char *summary;
     const co_key *keys;
     size_t self_size;
+    /** Whether the keys are for so many ranks, as far as that is known without the data; before
+     *  `cut`. May be NULL. */
+    co_status (*check)(const void *self, int ranks);
     /** Fill out->order and out->size (and out->dealt). NULL: no parts, the ranks share every
      *  global batch. */
     co_status (*cut)(co_parts *out, const void *self, const co_sampler_options *options);
@@ -54,6 +57,9 @@ extern const co_key co_partition_common_keys[];
 /* Cut as options->partition says, into `order` and `size`, which the caller has allocated. */
 co_status co_partition_cut(co_parts *out, const co_sampler_options *options);
 
+/* The keys of a partition, and whether they are for so many ranks, without the data. */
+co_status co_partition_check(const char *text, int ranks);
+
 /* --- for partitions --- */
 
 /* Fails with CO_E_USAGE: more ranks than samples. */
@@ -63,7 +69,8 @@ co_status co_partition_needs_labels(const char *name, const co_sampler_options *
 /* Give sample i to rank owner[i]; parts keep the order of the set. */
 void co_parts_group(co_parts *out, const uint32_t *owner, const co_sampler_options *options);
 
-/* Shares of the set by `ratios`, or equal ones if there are none. Call co_ratios_check first. */
+/* Shares of the set by `ratios`, or equal ones if there are none. Call co_ratios_check first, in
+   `check`. */
 co_status co_ratios_check(const co_reals *ratios, int ranks, const char *name);
 /* size[r] = int(ratio * count), as in Python; returns the number of samples left over. */
 uint64_t co_ratios_floor(uint64_t *size, const co_reals *ratios, const co_sampler_options *options);

@@ -15,13 +15,19 @@ static const co_key partition_contiguous_keys[] = {
     CO_KEYS_END,
 };
 
+static co_status partition_contiguous_check(const void *state, int ranks)
+{
+    const partition_contiguous *self = state;
+
+    return co_ratios_check(&self->ratios, ranks, "contiguous");
+}
+
 static co_status partition_contiguous_cut(co_parts *out, const void *state,
                                           const co_sampler_options *options)
 {
     const partition_contiguous *self = state;
     uint64_t left;
 
-    CO_TRY(co_ratios_check(&self->ratios, options->ranks, "contiguous"));
     for (uint64_t i = 0; i < options->count; i++)
         out->order[i] = (uint32_t)i;
     left = co_ratios_floor(out->size, &self->ratios, options);
@@ -34,5 +40,6 @@ const co_partition_ops co_partition_contiguous = {
     .summary = "in the order of the set, one part per rank by ratio",
     .keys = partition_contiguous_keys,
     .self_size = sizeof(partition_contiguous),
+    .check = partition_contiguous_check,
     .cut = partition_contiguous_cut,
 };

@@ -80,14 +80,6 @@ static co_status labels_open(labels_owners *o, const co_value *lists,
         return CO_E_NOMEM;
     for (size_t c = 0; c < o->classes; c++)
         o->turn[c] = (uint32_t)o->ranks - 1;
-    if (lists->kind != CO_VALUE_LIST)
-        return co_value_fail(lists, "partition labels: expected a list of labels for each rank, "
-                                    "such as [[0, 1], [2, 3]]");
-    if (lists->n != o->ranks)
-        return co_value_fail(lists,
-                             "partition labels: labels for %zu rank%s, but there are %zu; give one "
-                             "list per rank",
-                             lists->n, co_plural(lists->n), o->ranks);
     for (size_t r = 0; r < o->ranks; r++)
         CO_TRY(labels_read_rank(o, lists->item[r], r));
     return CO_OK;
@@ -108,6 +100,21 @@ static co_status labels_take(uint32_t *out, labels_owners *o, size_t label)
                    "partition labels: the data set has samples of label %zu, which no rank owns; "
                    "put it into a rank's list",
                    label);
+}
+
+static co_status partition_labels_check(const void *state, int ranks)
+{
+    const co_value *lists = ((const partition_labels *)state)->labels;
+
+    if (!lists || lists->kind != CO_VALUE_LIST)
+        return co_value_fail(lists, "partition labels: expected a list of labels for each rank, "
+                                    "such as [[0, 1], [2, 3]]");
+    if (lists->n != (size_t)ranks)
+        return co_value_fail(lists,
+                             "partition labels: labels for %zu rank%s, but there are %d; give one "
+                             "list per rank",
+                             lists->n, co_plural(lists->n), ranks);
+    return CO_OK;
 }
 
 static co_status partition_labels_cut(co_parts *out, const void *state,
@@ -141,6 +148,7 @@ const co_partition_ops co_partition_labels = {
     .summary = "each rank owns some labels; a label of several ranks goes to them in turn",
     .keys = partition_labels_keys,
     .self_size = sizeof(partition_labels),
+    .check = partition_labels_check,
     .cut = partition_labels_cut,
     .any_ranks = true,
 };

@@ -48,6 +48,13 @@ static co_status partition_random_spread(co_parts *out, const uint64_t *own, uin
     return CO_OK;
 }
 
+static co_status partition_random_check(const void *state, int ranks)
+{
+    const partition_random *self = state;
+
+    return co_ratios_check(&self->ratios, ranks, "random");
+}
+
 static co_status partition_random_cut(co_parts *out, const void *state,
                                       const co_sampler_options *options)
 {
@@ -56,7 +63,6 @@ static co_status partition_random_cut(co_parts *out, const void *state,
     uint64_t left, *own;
     co_status st = CO_OK;
 
-    CO_TRY(co_ratios_check(&self->ratios, options->ranks, "random"));
     own = co_calloc(ranks, sizeof(*own));
     if (!own)
         return CO_E_NOMEM;
@@ -76,5 +82,6 @@ const co_partition_ops co_partition_random = {
     .summary = "shuffled once, one part per rank by ratio",
     .keys = partition_random_keys,
     .self_size = sizeof(partition_random),
+    .check = partition_random_check,
     .cut = partition_random_cut,
 };

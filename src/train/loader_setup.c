@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/thread.h"
+#include "data/partition.h"
 #include "device/device.h"
 
 /* Evaluation keeps no gradients, so larger batches need little memory. */
@@ -48,6 +49,22 @@ co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co
     out->batch = feed_test_batch(spec, ranks);
     out->sequential = true;
     return co_spec_text(&out->partition, spec, spec->test_partition);
+}
+
+static co_status feed_check_partition(const co_spec *spec, const co_value *partition, int ranks)
+{
+    const char *text;
+
+    CO_TRY(co_spec_text(&text, spec, partition));
+    return text ? co_value_place(co_partition_check(text, ranks), partition) : CO_OK;
+}
+
+co_status co_feed_check(const co_spec *spec, int ranks)
+{
+    const int parts = spec->shards ? (int)spec->shards : ranks;
+
+    CO_TRY(feed_check_partition(spec, spec->partition, parts));
+    return spec->evaluate ? feed_check_partition(spec, spec->test_partition, parts) : CO_OK;
 }
 
 /* `pad` repeats samples and `file` may omit some; totals must count each exactly once. */

@@ -35,6 +35,8 @@ uint64_t co_feed_test_rows(const co_spec *spec);
 void co_feed_close(co_feed *feed);
 co_status co_feed_options(co_sampler_options *out, const co_spec *spec, const co_dataset *dataset,
                           int ranks, co_split split);
+/* Whether partitions are for so many ranks, as far as that is known without the data. */
+co_status co_feed_check(const co_spec *spec, int ranks);
 /* The sampler alone. For the test split it fails unless each sample is taken exactly once. */
 co_status co_feed_sampler(co_sampler **out, const co_spec *spec, const co_dataset *dataset,
                           int ranks, co_split split);
