@@ -160,7 +160,7 @@ co_status cli_train_dry(const co_train_options *options, const char *config, boo
 
     if (st == CO_OK && co_launch_is_root() && json) {
         st = dry_print_json(&run, config);
-    } else if (st == CO_OK && co_launch_is_root()) {
+    } else if (st == CO_OK && co_launch_is_root() && !options->quiet) {
         dry_print_run(&run, config);
         dry_print_place(&run);
         dry_print_layers(&run);

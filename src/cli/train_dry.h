@@ -6,7 +6,8 @@
 
 #include "cli/cli.h"
 
-/* Check and time a run without making it, and print what was found. `config`: its name. */
+/* Check and time a run without making it, and print what was found: as JSON, else as text unless
+   options->quiet. `config`: its name. */
 co_status cli_train_dry(const co_train_options *options, const char *config, bool json);
 
 #endif

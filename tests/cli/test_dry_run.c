@@ -50,6 +50,19 @@ static void dry_run_good_config_writes_nothing(void **state)
     assert_false(program_exists("runs"));
 }
 
+static void dry_run_quiet_prints_json_alone(void **state)
+{
+    const program_result *r = program_line("train good.yaml --dry-run -q");
+    json_t *root;
+
+    (void)state;
+    program_assert_success(r);
+    assert_string_equal(r->out, "");
+    root = program_json("train good.yaml --dry-run -q --json");
+    assert_int_equal(dry_number(root, "ranks"), 1);
+    json_decref(root);
+}
+
 static void dry_run_json_has_what_the_run_has(void **state)
 {
     json_t *root = program_json("train good.yaml -n 2 --dry-run --json"), *summary, *layers;
@@ -151,6 +164,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dry_run_good_config_writes_nothing),
+        cmocka_unit_test(dry_run_quiet_prints_json_alone),
         cmocka_unit_test(dry_run_json_has_what_the_run_has),
         cmocka_unit_test(dry_run_unreadable_sample_fails),
         cmocka_unit_test(dry_run_shrink_with_batch_per_rank_fails),
