@@ -190,8 +190,6 @@ static co_status plan_resolve(char **out, int64_t *seed, co_metric_set *metrics,
 
 static co_status plan_build(compare_plan *plan, const compare_options *options)
 {
-    static const co_key ranks_key = {.name = "ranks", .type = CO_KEY_INTS, .min = 1, .max = 1024};
-    static const co_key seeds_key = {.name = "seeds", .type = CO_KEY_INTS, .min = 0, .max = 9e15};
     const co_value *list;
     plan_strategy *strategies;
     co_ints ranks, seeds = {0};
@@ -200,9 +198,10 @@ static co_status plan_build(compare_plan *plan, const compare_options *options)
     co_status st;
 
     CO_TRY(cli_read_list(&list, plan->config, "--strategies", options->strategies));
-    CO_TRY(cli_read_numbers(&ranks, plan->config, &ranks_key, "--ranks", options->ranks));
+    CO_TRY(cli_read_numbers(&ranks, plan->config, "--ranks", options->ranks, 1, 1024));
     if (options->seeds)
-        CO_TRY(cli_read_numbers(&seeds, plan->config, &seeds_key, "--seeds", options->seeds));
+        CO_TRY(
+            cli_read_numbers(&seeds, plan->config, "--seeds", options->seeds, 0, 9000000000000000));
     if (seeds.n > CO_REPORT_MAX_SEEDS)
         return co_fail(CO_E_USAGE, "--seeds takes up to %d seeds, not %zu", CO_REPORT_MAX_SEEDS,
                        seeds.n);

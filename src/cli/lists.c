@@ -1,10 +1,13 @@
 /* lists.c - lists of strategies and numbers on the command line. */
 #include "cli/lists.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
+#include "core/yaml.h"
 #include "strategy/strategy.h"
 
 co_status cli_strategy_check(const co_value *item, co_arena *arena)
@@ -47,34 +50,52 @@ co_status cli_read_list(const co_value **out, co_config *config, const char *opt
                         const char *text)
 {
     const bool bare = text[strspn(text, " \t")] != '[';
-    const char *list = co_arena_printf(co_config_arena(config), bare ? "[%s]" : "%s", text);
+    co_arena *arena = co_config_arena(config);
+    const char *list = co_arena_printf(arena, bare ? "[%s]" : "%s", text);
+    const char *typed =
+        co_arena_printf(arena, "%s%s%s", option, strchr(option, ' ') ? "=" : " ", text);
+    co_value *value;
 
-    if (!list)
+    if (!list || !typed)
         return CO_E_NOMEM;
-    CO_TRY(co_config_add_text(out, config, list));
-    if ((*out)->kind != CO_VALUE_LIST || (*out)->n == 0)
+    CO_TRY(co_yaml_parse(&value, arena, list, strlen(list), typed));
+    *out = value;
+    if (value->kind != CO_VALUE_LIST || value->n == 0)
         return co_fail(CO_E_USAGE, "%s takes a list such as %s, not '%s'", option,
                        strstr(option, "strategies") ? "'sync,{name: local, period: 16}'" : "1,2,4",
                        text);
     return CO_OK;
 }
 
-co_status cli_read_numbers(co_ints *out, co_config *config, const co_key *key, const char *option,
-                           const char *text)
+static co_status lists_read_number(int64_t *out, const co_value *item, int64_t least, int64_t most)
 {
-    const co_key keys[] = {*key, CO_KEYS_END};
-    const char *name = key->name;
+    const char *text = item->kind == CO_VALUE_SCALAR ? item->text : "";
+    char *end;
+
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    if (errno || end == text || *end || *out < least || *out > most)
+        return co_value_fail(item, "expected whole numbers from %" PRId64 " to %" PRId64 "%s%s%s",
+                             least, most, *text ? ", not '" : "", text, *text ? "'" : "");
+    return CO_OK;
+}
+
+co_status cli_read_numbers(co_ints *out, co_config *config, const char *option, const char *text,
+                           int64_t least, int64_t most)
+{
     const co_value *list;
-    co_value map = {.kind = CO_VALUE_MAP, .n = 1, .key = &name};
+    int64_t *v;
 
     CO_TRY(cli_read_list(&list, config, option, text));
-    map.item = (co_value *[]){(co_value *)list};
-    map.source = list->source;
-    CO_TRY(co_keys_read(out, keys, &map, option, co_config_arena(config)));
-    for (size_t i = 0; i < out->n; i++)
+    v = co_arena_alloc(co_config_arena(config), list->n, sizeof(*v));
+    if (!v)
+        return CO_E_NOMEM;
+    for (size_t i = 0; i < list->n; i++) {
+        CO_TRY(lists_read_number(&v[i], list->item[i], least, most));
         for (size_t k = 0; k < i; k++)
-            if (out->v[k] == out->v[i])
-                return co_fail(CO_E_USAGE, "%s %s: %" PRId64 " is given twice", option, text,
-                               out->v[i]);
+            if (v[k] == v[i])
+                return co_value_fail(list, "%" PRId64 " is given twice", v[i]);
+    }
+    *out = (co_ints){list->n, v};
     return CO_OK;
 }

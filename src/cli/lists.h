@@ -5,12 +5,13 @@
 
 #include "cli/cli.h"
 
-/* "a, b" and "[a, b]" are the same. `option` as the user types it, for messages: "--ranks". */
+/* "a, b" and "[a, b]" are the same. `option` as the user types it, for messages: "--ranks",
+   "--try ranks". */
 co_status cli_read_list(const co_value **out, co_config *config, const char *option,
                         const char *text);
-/* Distinct whole numbers; `key` says which they may be. */
-co_status cli_read_numbers(co_ints *out, co_config *config, const co_key *key, const char *option,
-                           const char *text);
+/* Distinct whole numbers. */
+co_status cli_read_numbers(co_ints *out, co_config *config, const char *option, const char *text,
+                           int64_t least, int64_t most);
 
 /* The keys of a strategy in such a list. */
 co_status cli_strategy_check(const co_value *item, co_arena *arena);

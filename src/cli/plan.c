@@ -124,6 +124,7 @@ co_status plan_read_network(plan_job *job)
     CO_TRY(cli_network_open(&job->net, &options));
     w->model = co_spec_model_name(spec);
     w->n = job->net.model->store->n;
+    w->n_weight = co_model_parameter_count(job->net.model);
     w->n_buffer = job->net.model->store->n_buffer;
     w->threads = co_spec_threads(spec) ? co_spec_threads(spec) : 1;
     w->accumulate = spec->accumulate > 0 ? (double)spec->accumulate : 1;
@@ -158,40 +159,53 @@ static co_status plan_add_choice(plan_job *job, const co_value *item)
     CO_TRY(co_choice_read(choice, item));
     CO_TRY(co_spec_text(&text, &spec, item));
     choice->title = title;
-    choice->measured = choice->compress == CO_CHOICE_WHOLE;
+    choice->measured = choice->compress == CO_CHOICE_WHOLE && choice->kind != CO_CHOICE_SHARED;
+    job->item[job->n_choice] = item;
     job->set[job->n_choice] = co_arena_printf(arena, "strategy=%s", text);
     return job->set[job->n_choice++] ? CO_OK : CO_E_NOMEM;
+}
+
+/* With shards there are strategies and compressors that training refuses. */
+static co_status plan_check_shards(const plan_job *job, const co_value *item)
+{
+    co_distributed_values values = co_spec_update(&job->net.spec);
+    bool common, in_step;
+    unsigned needs;
+
+    if (!job->work.shards)
+        return CO_OK;
+    values.strategy = item;
+    values.shards = (int)job->work.shards;
+    return co_distributed_check(&needs, &common, &in_step, &values);
 }
 
 static co_status plan_read_choices(plan_job *job)
 {
     const char *given = job->options->strategies;
     const co_value *own = job->net.spec.strategy, *list;
-    const co_value nothing = {.kind = CO_VALUE_SCALAR, .text = "sync"};
+    static const co_value nothing = {.kind = CO_VALUE_SCALAR, .text = "sync"};
 
     CO_TRY(cli_read_list(&list, job->lists, "--strategies", given ? given : PLAN_STRATEGIES));
     job->choice = co_arena_alloc(co_config_arena(job->lists), list->n + 1, sizeof(*job->choice));
     job->set = co_arena_alloc(co_config_arena(job->lists), list->n + 1, sizeof(*job->set));
-    if (!job->choice || !job->set)
+    job->item = co_arena_alloc(co_config_arena(job->lists), list->n + 1, sizeof(*job->item));
+    if (!job->choice || !job->set || !job->item)
         return CO_E_NOMEM;
-    if (!given)
-        CO_TRY(plan_add_choice(job, own && own->kind != CO_VALUE_NULL ? own : &nothing));
-    for (size_t i = 0; i < list->n; i++) {
-        /* shards and a compressor exclude each other: only what was asked for */
-        if (!given && job->work.shards && list->item[i]->kind == CO_VALUE_MAP &&
-            co_value_get(list->item[i], "compress"))
-            continue;
-        CO_TRY(plan_add_choice(job, list->item[i]));
+    if (!given) {
+        const co_value *first = own && own->kind != CO_VALUE_NULL ? own : &nothing;
+
+        CO_TRY(plan_check_shards(job, first));
+        CO_TRY(plan_add_choice(job, first));
     }
+    for (size_t i = 0; i < list->n; i++)
+        if (given || plan_check_shards(job, list->item[i]) == CO_OK)
+            CO_TRY(plan_add_choice(job, list->item[i]));
     return CO_OK;
 }
 
 /* What is given, before the network is opened. */
 static co_status plan_read_given(plan_job *job)
 {
-    static const co_key ranks_key = {.name = "ranks", .type = CO_KEY_INTS, .min = 1, .max = 1e6};
-    static const co_key batches_key = {
-        .name = "batches", .type = CO_KEY_INTS, .min = 1, .max = 1e9};
     const plan_options *o = job->options;
     co_ints ranks = {0};
 
@@ -199,11 +213,12 @@ static co_status plan_read_given(plan_job *job)
         return co_fail(CO_E_USAGE, "--batches: --global-batch sets what a rank has; give one of "
                                    "them");
     if (o->ranks)
-        CO_TRY(cli_read_numbers(&ranks, job->lists, &ranks_key, "--ranks", o->ranks));
+        CO_TRY(cli_read_numbers(&ranks, job->lists, "--ranks", o->ranks, 1, 1000000));
     job->ranks = ranks.v;
     job->n_ranks = ranks.n;
     if (o->batches)
-        CO_TRY(cli_read_numbers(&job->batches, job->lists, &batches_key, "--batches", o->batches));
+        CO_TRY(cli_read_numbers(&job->batches, job->lists, "--batches", o->batches, 1,
+                                PLAN_BATCH_MOST));
     return o->strategies ? plan_read_choices(job) : CO_OK;
 }
 
@@ -221,7 +236,11 @@ static co_status plan_read_own(plan_job *job)
         job->batch[i] = (double)batches.v[i];
     if (!job->batch)
         return CO_E_NOMEM;
-    return job->options->strategies ? CO_OK : plan_read_choices(job);
+    if (!job->options->strategies)
+        return plan_read_choices(job);
+    for (size_t i = 0; i < job->n_choice; i++)
+        CO_TRY(plan_check_shards(job, job->item[i]));
+    return CO_OK;
 }
 
 void plan_close(plan_job *job)
@@ -247,6 +266,7 @@ static co_status plan_assume(plan_job *job)
                        job->options->cluster);
     if (c->weights > 0) {
         job->work.n = (size_t)c->weights;
+        job->work.n_weight = (uint64_t)c->weights;
         job->work.n_tensor = 0;
     }
     job->work.source = "published, by the cluster file";

@@ -24,12 +24,15 @@ typedef struct plan_job {
     co_plan_work work;
     co_work_names names; /* owned */
     size_t n_choice, n_batch, n_ranks;
-    co_choice *choice; /* in the arena of `lists`, as `set` is */
-    const char **set;  /* of each choice, for --set */
+    co_choice *choice;     /* in the arena of `lists`, as `set` is */
+    const co_value **item; /* of each choice, what it was read from */
+    const char **set;      /* of each choice, for --set */
     double *batch;
     const int64_t *ranks;
     co_ints batches; /* that are given */
 } plan_job;
+
+#define PLAN_BATCH_MOST (1 << 24) /* samples of a rank, as `batch_per_rank` has it */
 
 /* Strategies to compare by default. */
 #define PLAN_STRATEGIES                                                                            \

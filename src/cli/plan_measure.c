@@ -25,17 +25,15 @@ static int measure_remove_one(const char *path, const struct stat *info, int kin
 }
 
 /* The config, changed so that steps are all that it does. */
-static co_status measure_set(const char *set[CLI_MAX_LIST + 16], const plan_job *job, int ranks,
-                             double batch, const char *strategy)
+static co_status measure_set(const char *set[CLI_MAX_LIST + 16], const plan_job *job, double batch,
+                             const char *strategy)
 {
     const cli_list *own = &job->options->set;
     co_arena *arena = co_config_arena(job->lists);
-    const bool each = job->net.spec.batch_per_rank > 0;
     int n = own->n;
 
     memcpy(set, own->text, (size_t)n * sizeof(*set));
-    set[n++] = co_arena_printf(arena, "%s=%.0f", each ? "batch_per_rank" : "batch",
-                               each ? batch : batch * ranks);
+    set[n++] = co_arena_printf(arena, "batch_per_rank=%.0f", batch);
     set[n++] =
         co_arena_printf(arena, "max_steps=%d", (int)(job->options->skip + job->options->steps) + 1);
     set[n++] = strategy;
@@ -43,6 +41,7 @@ static co_status measure_set(const char *set[CLI_MAX_LIST + 16], const plan_job 
     set[n++] = "evaluate=false";
     set[n++] = "stop_at=~"; /* which needs evaluations */
     set[n++] = "checkpoint=off";
+    set[n++] = "on_failure=stop"; /* `shrink` goes only with a batch of all ranks */
     set[n++] = "tensorboard=false";
     set[n++] = "log_every=1";
     set[n++] = "shards=auto";
@@ -80,7 +79,7 @@ static co_status measure_run(co_plan_work *out, const plan_job *job, int ranks, 
                                       .profile_skip = (uint64_t)job->options->skip};
     co_status st;
 
-    CO_TRY(measure_set(set, job, ranks, batch, strategy));
+    CO_TRY(measure_set(set, job, batch, strategy));
     if (n < 0 || (size_t)n >= sizeof(dir) || !mkdtemp(dir))
         return co_fail(CO_E_IO, "%s: cannot make a folder: %s", tmp && *tmp ? tmp : "/tmp",
                        strerror(errno));

@@ -137,14 +137,13 @@ static co_status axes_add_layout(tune_job *job, int64_t ranks, int64_t threads)
 
 static co_status axes_read_layout(tune_job *job)
 {
-    static const co_key key = {.name = "ranks", .type = CO_KEY_INTS, .min = 1, .max = 1024};
     const co_spec *spec = axes_spec(job);
     const char *given = axes_try(job, "ranks");
     co_ints ranks = {0};
 
     CO_TRY(axes_add_layout(job, spec->ranks, spec->threads));
     if (given)
-        CO_TRY(cli_read_numbers(&ranks, job->plan.lists, &key, "--try ranks", given));
+        CO_TRY(cli_read_numbers(&ranks, job->plan.lists, "--try ranks", given, 1, 1024));
     for (size_t i = 0; i < ranks.n; i++)
         CO_TRY(axes_add_layout(job, ranks.v[i], 0));
     CO_TRY(axes_add_layout(job, spec->ranks, 0));
@@ -173,7 +172,6 @@ static co_status axes_add_batch(tune_job *job, int64_t batch)
 
 static co_status axes_read_batch(tune_job *job)
 {
-    static const co_key key = {.name = "batch", .type = CO_KEY_INTS, .min = 1, .max = 1 << 24};
     const co_spec *spec = axes_spec(job);
     const int64_t own = (int64_t)co_spec_batch(spec, (int)spec->ranks);
     const int64_t epoch = (int64_t)job->plan.work.train_samples / AXES_EPOCH_STEPS;
@@ -183,7 +181,7 @@ static co_status axes_read_batch(tune_job *job)
     job->axis[TUNE_BATCH].usual = -1;
     CO_TRY(axes_add_batch(job, own));
     if (given)
-        CO_TRY(cli_read_numbers(&batches, job->plan.lists, &key, "--try batch", given));
+        CO_TRY(cli_read_numbers(&batches, job->plan.lists, "--try batch", given, 1, 1 << 24));
     for (size_t i = 0; i < batches.n; i++)
         CO_TRY(axes_add_batch(job, batches.v[i]));
     for (int k = -AXES_BATCH_BELOW; k <= AXES_BATCH_ABOVE && !given; k++) {
@@ -234,7 +232,7 @@ static co_status axes_read_bucket(tune_job *job)
             const double mib = co_number_parse(text, &end);
 
             if (strcmp(text, "auto") != 0 && (end == text || *end || !(mib > 0 && mib <= 4096)))
-                return co_fail(CO_E_USAGE, "--try bucket_mib=%s: MiB, or auto", given);
+                return co_value_fail(list->item[i], "expected MiB, or auto");
             CO_TRY(axes_add_bucket(job, mib));
         }
     }
@@ -289,7 +287,7 @@ static co_status axes_add_strategy(tune_job *job, const co_value *item)
     /* the config's own, but for what the axis of buckets has */
     if (axis->n && strcmp(value.text, "sync") == 0 &&
         axes_is_plain(&axis->value[0].choice, axes_spec(job)->strategy) &&
-        axis->value[0].choice.compress == CO_CHOICE_WHOLE)
+        axis->value[0].choice.compress == CO_CHOICE_WHOLE && !axis->value[0].choice.one_host)
         return CO_OK;
     return axes_add(axis, &value);
 }
@@ -339,7 +337,6 @@ static co_status axes_read_data(tune_job *job)
 
 static co_status axes_read_loader(tune_job *job)
 {
-    static const co_key key = {.name = "loader.threads", .type = CO_KEY_INTS, .min = -1, .max = 64};
     const char *given = axes_try(job, "loader.threads");
     tune_axis *axis = &job->axis[TUNE_LOADER];
     co_ints readers = {0};
@@ -347,7 +344,7 @@ static co_status axes_read_loader(tune_job *job)
     CO_TRY(axes_read_data(job));
     CO_TRY(axes_add_readers(job, axes_spec(job)->loader_threads));
     if (given)
-        CO_TRY(cli_read_numbers(&readers, job->plan.lists, &key, "--try loader.threads", given));
+        CO_TRY(cli_read_numbers(&readers, job->plan.lists, "--try loader.threads", given, -1, 64));
     for (size_t i = 0; i < readers.n; i++)
         CO_TRY(axes_add_readers(job, readers.v[i]));
     if (!given) {

@@ -45,7 +45,7 @@ co_status co_value_fail(const co_value *value, const char *fmt, ...)
     if (!value || !value->source)
         return co_fail(CO_E_USAGE, "%s", message);
     /* Text given on a command line or by a program is shown whole: it needs no line. */
-    if (value->line == 0 || value->source[0] == '\'' || strncmp(value->source, "--set", 5) == 0)
+    if (value->line == 0 || value->source[0] == '\'' || strncmp(value->source, "--", 2) == 0)
         return co_fail(CO_E_USAGE, "%s: %s", value->source, message);
     return co_fail(CO_E_USAGE, "%s:%d:%d: %s", value->source, value->line, value->column, message);
 }

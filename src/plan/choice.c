@@ -6,13 +6,17 @@
 #include "core/number.h"
 #include "plan/step.h"
 
+/* `threads` is sync in memory that ranks share, with the update divided. */
 static const struct {
     const char *name;
     co_choice_kind kind;
+    bool one_host;
+    const char *update; /* without the key */
 } choice_kinds[] = {
-    {"sync", CO_CHOICE_SYNC},         {"stale", CO_CHOICE_STALE},      {"local", CO_CHOICE_LOCAL},
-    {"one-shot", CO_CHOICE_ONE_SHOT}, {"hogwild", CO_CHOICE_ONE_HOST}, {"ssp", CO_CHOICE_ONE_HOST},
-    {"threads", CO_CHOICE_ONE_HOST},
+    {"sync", CO_CHOICE_SYNC, false, "auto"},     {"stale", CO_CHOICE_STALE, false, "auto"},
+    {"local", CO_CHOICE_LOCAL, false, "auto"},   {"one-shot", CO_CHOICE_ONE_SHOT, false, "auto"},
+    {"hogwild", CO_CHOICE_SHARED, true, "auto"}, {"ssp", CO_CHOICE_SHARED, true, "auto"},
+    {"threads", CO_CHOICE_SYNC, true, "parts"},
 };
 
 static const struct {
@@ -77,10 +81,11 @@ co_status co_choice_read(co_choice *out, const co_value *value)
     for (size_t i = 0; i < sizeof(choice_kinds) / sizeof(choice_kinds[0]); i++)
         if (strcmp(choice_kinds[i].name, name) == 0) {
             out->kind = choice_kinds[i].kind;
+            out->one_host = choice_kinds[i].one_host;
             if (out->kind == CO_CHOICE_LOCAL)
                 out->period = choice_number(map, "period", 16);
             out->bucket_mib = choice_number(map, "bucket_mib", 0);
-            update = choice_text(map, "update", "auto");
+            update = choice_text(map, "update", choice_kinds[i].update);
             out->update = strcmp(update, "whole") == 0   ? CO_CHOICE_EACH
                           : strcmp(update, "parts") == 0 ? CO_CHOICE_PARTS
                           : strcmp(update, "zero") == 0  ? CO_CHOICE_ZERO

@@ -29,7 +29,7 @@ static void print_work(FILE *out, const co_sweep *s)
             CO_SHOW(s->cluster->name), s->cluster->nodes, co_plural((uint64_t)s->cluster->nodes),
             s->each, co_plural((uint64_t)s->each));
     fprintf(out, "network    %s, %s weights\n", CO_SHOW(w->model),
-            co_format_count(count, sizeof(count), (uint64_t)w->n));
+            co_format_count(count, sizeof(count), w->n_weight));
     fprintf(out,
             "a rank     %.4g samples: forward %.4g ms, backward %.4g, update %.4g, rest %.4g"
             " (%s)\n",
@@ -76,7 +76,10 @@ static void print_line(FILE *out, const co_sweep *s, size_t i)
     const co_sweep_line *line = &s->line[i];
 
     fprintf(out, "\n%c) %s%s\n", PRINT_MARKS[i % 26], CO_SHOW(line->choice->title),
-            line->choice->measured ? "" : " (what it computes is not measured: left out)");
+            line->choice->measured ? ""
+            : line->choice->kind == CO_CHOICE_SHARED
+                ? " (its traffic over memory is not known: never proposed)"
+                : " (what it computes is not measured: left out)");
     fprintf(out, "  ranks  nodes  batch   step ms  samples/s  eff.    %% of a step   binds       "
                  "      epoch    price node sends  rank has\n");
     for (size_t k = 0; k < line->n && line->point[k].nodes <= s->cluster->nodes; k++)

@@ -47,7 +47,7 @@ static int sweep_json_work(json_t *root, const co_plan_work *w)
     json_t *object = json_object();
 
     return json_put_text(object, "model", w->model) | json_put_text(object, "source", w->source) |
-           json_put_count(object, "weights", w->n) |
+           json_put_count(object, "weights", w->n_weight) |
            json_put_count(object, "threads", (uint64_t)w->threads) |
            json_put_real(object, "batch_per_rank", w->batch) |
            json_put_real(object, "forward_ms", w->forward * 1e3) |

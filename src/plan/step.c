@@ -230,7 +230,7 @@ static double step_stragglers(const plan_layout *l)
                                  .draw = l->work->draw};
     const double period = l->choice->kind == CO_CHOICE_LOCAL ? l->choice->period : 1;
 
-    if (l->choice->kind == CO_CHOICE_ONE_SHOT || l->choice->kind == CO_CHOICE_ONE_HOST)
+    if (l->choice->kind == CO_CHOICE_ONE_SHOT || l->choice->kind == CO_CHOICE_SHARED)
         return 1;
     return co_stragglers_factor(&draws, l->ranks, period);
 }
@@ -268,7 +268,7 @@ bool co_plan_predict(co_prediction *out, const co_cluster *cluster, const co_pla
     const double alone = step_own_sum(&own), load = batch * work->read / fmax(work->readers, 1);
 
     *out = (co_prediction){.ranks = ranks, .nodes = nodes, .batch = batch};
-    if (choice->kind == CO_CHOICE_ONE_HOST && nodes > 1)
+    if (choice->one_host && nodes > 1)
         return false;
     out->term[CO_TERM_COMPUTE] = alone;
     out->term[CO_TERM_EXCHANGE] = step_exchange(&l, &own, out);

@@ -13,7 +13,7 @@ typedef enum co_choice_kind {
     CO_CHOICE_STALE,
     CO_CHOICE_LOCAL,
     CO_CHOICE_ONE_SHOT,
-    CO_CHOICE_ONE_HOST /* hogwild, ssp, threads: ranks of one node only */
+    CO_CHOICE_SHARED /* hogwild, ssp: weights that all ranks change in memory */
 } co_choice_kind;
 
 typedef enum co_choice_compress {
@@ -39,8 +39,9 @@ typedef struct co_choice {
     double period, ratio, rank, min_compression, bucket_mib;
     int update; /* co_choice_update */
     bool error_feedback;
+    bool one_host;     /* its ranks share memory */
     double post, take; /* seconds of a step on one rank: what the compressor computes */
-    bool measured;     /* those two */
+    bool measured;     /* those two, and there is nothing else that is not known */
 } co_choice;
 
 /* From the value of `strategy:`, which is borrowed; NULL: sync. CO_E_USAGE: a plugin from outside,

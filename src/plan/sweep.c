@@ -50,6 +50,8 @@ static void sweep_add(co_sweep_line *line, const co_sweep *s, int64_t ranks)
 
     if (ranks > s->each && !sweep_is_linked(s))
         line->lacks = "a link between nodes, `links: across` of the cluster";
+    else if (s->work->shards && (uint64_t)ranks > s->work->shards)
+        line->lacks = "a shard for each rank, `shards` of the config";
     else if (batch < 1)
         line->lacks = "a sample for each rank";
     else if (co_plan_predict(&line->point[line->n], s->cluster, s->work, line->choice, ranks,

@@ -24,7 +24,8 @@ typedef struct co_work_tensor {
 /* Times are seconds of a step of `batch` samples on a rank. */
 typedef struct co_plan_work {
     const char *model, *source; /* borrowed; for people: "runs/x, 20 steps on 2 ranks" */
-    size_t n;                   /* elements of the flat store */
+    size_t n;                   /* elements of the flat store, padding included */
+    uint64_t n_weight;          /* those that are weights */
     size_t n_buffer;            /* running statistics */
     int n_state;                /* arrays of the optimizer */
     size_t n_tensor, n_segment;

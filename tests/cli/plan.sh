@@ -97,6 +97,27 @@ refuses() # WORDS [ARGUMENT...]: in the message about c.yaml, with its line
 refuses "unknown strategy 'fast'" --strategies fast -s 'data={name: imagefolder, path: /none}'
 refuses '--ranks' -n 0 -s 'data={name: imagefolder, path: /none}'
 refuses '--batches' --batches 0 -s 'data={name: imagefolder, path: /none}'
+# each names the option and what was typed, once
+refuses 'error: --ranks 0: expected whole numbers from 1 to 1000000, not' -n 0
+refuses "error: --strategies foo: unknown strategy 'foo'" --strategies foo
+refuses 'error: --batches 100000000: expected whole numbers from 1 to 16777216, not' --batches 100000000
+# with shards, what training refuses
+refuses "error: --strategies sync,local: the strategy 'local' has no order of summing" --strategies sync,local -s shards=2 -s batch_per_rank=0
+refuses "'local' has no order of summing" -s shards=2 -s batch_per_rank=0 -s strategy=local
+"$cohort" plan net.yaml -c c.yaml --profile-from run -s shards=2 -s batch_per_rank=0 >out 2>&1 || fail "shards are refused"
+[ "$(grep -c '^[a-z]) ' out)" -eq 1 ] || fail "with shards more is compared than sync"
+"$cohort" plan net.yaml -c c.yaml --profile-from run -s shards=1 -s batch_per_rank=0 -n 2 --strategies sync >out
+grep -q '^  lacks a shard for each rank' out || fail "more ranks than shards"
+! grep -q '^shortest epoch: sync' out || fail "more ranks than shards are proposed"
+# weights are those of the network, without what pads the store
+"$cohort" plan net.yaml -c c.yaml --profile-from run -n 1 --strategies sync >out
+grep -q '^network    mlp, 4,810 weights$' out || fail "the weights are others"
+"$cohort" plan net.yaml -c c.yaml --profile-from run -n 1 --strategies sync --json | grep -q '"weights": 4810' || fail "weights in JSON"
+# what changes memory as it likes is not proposed
+printf 'nodes: 1\ncores: 2\nlinks:\n  inside: {bandwidth: 8 GB/s, latency: 1 us}\n' >c.yaml
+"$cohort" plan net.yaml -c c.yaml --profile-from run -n 2 --strategies sync,hogwild,ssp >out
+[ "$(grep -c 'its traffic over memory is not known' out)" -eq 2 ] || fail "hogwild and ssp are not marked"
+grep -q '^shortest epoch: sync on 2 ranks' out || fail "what is not known is proposed"
 printf 'nodes: 8\ncors: 1\n' >c.yaml
 refuses "c.yaml:2:7: cluster: unknown key 'cors'; did you mean 'cores'?"
 printf 'nodes: 8\ncores: 1\nlinks:\n  across: {bandwidth: 10 Gb, latency: 1 us}\n' >c.yaml

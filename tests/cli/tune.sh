@@ -82,6 +82,6 @@ refuses '--in-place: --output names another file' net.yaml --apply --in-place -o
 refuses '--change-result: it is for --apply' net.yaml --change-result
 refuses 'expected KEY=LIST' net.yaml --try lr=0.1
 refuses 'MiB, or auto' net.yaml --try bucket_mib=many
-refuses "--try batch: key 'batch': expected a whole number" net.yaml --try batch=many
-refuses '--try ranks 2,2: 2 is given twice' net.yaml --try ranks=2,2
+refuses "error: --try batch=many: expected whole numbers from 1 to 16777216, not 'many'" net.yaml --try batch=many
+refuses 'error: --try ranks=2,2: 2 is given twice' net.yaml --try ranks=2,2
 refuses "unknown key 'bach'" net.yaml -s bach=1

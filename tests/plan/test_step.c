@@ -213,11 +213,32 @@ static void hogwild_on_two_nodes_is_refused(void **state)
 {
     const co_plan_work work = step_work();
     const co_cluster cluster = step_cluster(1e9);
-    const co_choice hogwild = {.kind = CO_CHOICE_ONE_HOST, .period = 1};
+    const co_choice hogwild = {.kind = CO_CHOICE_SHARED, .one_host = true, .period = 1};
     co_prediction p;
 
     (void)state;
     assert_false(co_plan_predict(&p, &cluster, &work, &hogwild, 2, 32));
+}
+
+/* All wait for the sum, and each updates its part. */
+static void threads_are_sync_with_the_update_divided(void **state)
+{
+    const co_plan_work work = step_work();
+    const co_value value = {.kind = CO_VALUE_SCALAR, .text = "threads"};
+    co_cluster cluster = step_cluster(1e9);
+    co_choice threads;
+    co_prediction p;
+
+    (void)state;
+    cluster.cores = 4;
+    cluster.ranks_per_node = 4;
+    cluster.variation = 0.1;
+    assert_int_equal(co_choice_read(&threads, &value), CO_OK);
+    assert_true(co_plan_predict(&p, &cluster, &work, &threads, 4, 32));
+    CLOSE(p.term[CO_TERM_COMPUTE], 6e-3 + 1e-3 / 4);
+    CLOSE(p.term[CO_TERM_EXCHANGE], 2 * 3 / 4.0 * 4 * STEP_N / 8e9);
+    assert_true(p.term[CO_TERM_STRAGGLERS] > 0);
+    assert_false(co_plan_predict(&p, &cluster, &work, &threads, 8, 32));
 }
 
 static void best_is_within_nodes_and_memory(void **state)
@@ -253,9 +274,10 @@ static void best_is_within_nodes_and_memory(void **state)
 /* Asked for in any order, more than once. */
 static void sweep_of_given_ranks_is_rising(void **state)
 {
-    const co_plan_work work = step_work();
+    co_plan_work work = step_work();
     const co_choice choice = {.title = "sync", .period = 1, .measured = true};
-    const co_choice hogwild = {.title = "hogwild", .kind = CO_CHOICE_ONE_HOST, .period = 1};
+    const co_choice hogwild = {
+        .title = "hogwild", .kind = CO_CHOICE_SHARED, .one_host = true, .period = 1};
     const int64_t ranks[] = {64, 2, 64, 8};
     const double batch = 32;
     co_cluster cluster = step_cluster(1e10);
@@ -283,6 +305,18 @@ static void sweep_of_given_ranks_is_rising(void **state)
     co_sweep_fini(&sweep);
 
     options.choice = &choice;
+    work.shards = 8;
+    assert_int_equal(co_sweep_create(&sweep, &options), CO_OK);
+    assert_int_equal(sweep.line[0].n, 2);
+    assert_int_equal(sweep.line[0].point[1].ranks, 8);
+    co_sweep_fini(&sweep);
+    work.shards = 1;
+    assert_int_equal(co_sweep_create(&sweep, &options), CO_OK);
+    assert_int_equal(sweep.line[0].n, 0);
+    assert_non_null(strstr(sweep.line[0].lacks, "a shard for each rank"));
+    co_sweep_fini(&sweep);
+    work.shards = 0;
+
     options.global_batch = 1;
     assert_int_equal(co_sweep_create(&sweep, &options), CO_OK);
     assert_string_equal(sweep.line[0].lacks, "a sample for each rank");
@@ -329,6 +363,7 @@ int main(void)
         cmocka_unit_test(nodes_that_share_a_core_compute_by_turns),
         cmocka_unit_test(reader_slower_than_the_step_binds),
         cmocka_unit_test(hogwild_on_two_nodes_is_refused),
+        cmocka_unit_test(threads_are_sync_with_the_update_divided),
         cmocka_unit_test(best_is_within_nodes_and_memory),
         cmocka_unit_test(sweep_of_given_ranks_is_rising),
         cmocka_unit_test(step_memory_grows_with_the_batch),
