@@ -159,7 +159,6 @@ static co_status plan_add_choice(plan_job *job, const co_value *item)
     CO_TRY(co_choice_read(choice, item));
     CO_TRY(co_spec_text(&text, &spec, item));
     choice->title = title;
-    choice->measured = choice->compress == CO_CHOICE_WHOLE && choice->kind != CO_CHOICE_SHARED;
     job->item[job->n_choice] = item;
     job->set[job->n_choice] = co_arena_printf(arena, "strategy=%s", text);
     return job->set[job->n_choice++] ? CO_OK : CO_E_NOMEM;

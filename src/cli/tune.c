@@ -60,11 +60,23 @@ static co_status tune_open(tune_job *job)
     return co_tune_create(&job->search, &problem);
 }
 
+/* A strategy whose exchange, or lack of it, makes no difference where the search has ended may have
+   been ahead by chance. */
+static void tune_drop_strategy(co_tune_point *point, const tune_job *job, const co_tune_point *from)
+{
+    co_tune_point without = *point;
+
+    without.value[TUNE_STRATEGY] = from->value[TUNE_STRATEGY];
+    if (!tune_strategy_pays(job, &without, point->value[TUNE_STRATEGY]))
+        *point = without;
+}
+
 /* A step to its point, if what it changes gains. */
 static co_status tune_settle(tune_step *step, tune_job *job, const co_tune_point *from)
 {
     double gain[CO_TUNE_MAX_AXES] = {0};
 
+    tune_drop_strategy(&step->point, job, from);
     CO_TRY(co_tune_confirm(&step->point, gain, job->search, from, !job->options->full));
     step->rate = co_tune_rate(job->search, &step->point);
     return tune_rows(step, job, from, gain);

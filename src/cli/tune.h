@@ -38,7 +38,7 @@ typedef struct tune_value {
     double mib;        /* of TUNE_BUCKET; 0: auto */
     int effect;        /* tune_effect */
     co_choice choice;  /* of TUNE_STRATEGY */
-    bool buckets;      /* of TUNE_STRATEGY: it has the key */
+    bool buckets;      /* of TUNE_STRATEGY: its steps exchange in buckets */
 } tune_value;
 
 typedef struct tune_axis {
@@ -120,6 +120,9 @@ co_status tune_measure_point(double *rate, void *arg, const co_tune_point *point
 void tune_shortlist(bool *take, void *arg, const co_tune_point *point, int axis);
 /* By the model of `cohort plan`. */
 bool tune_predict(co_prediction *out, const tune_job *job, const co_tune_point *point);
+/* Whether another strategy could be faster at a point, even without what its compressor computes.
+ */
+bool tune_strategy_pays(const tune_job *job, const co_tune_point *point, int strategy);
 /* Readers that keep up with a rank at a point, as a number that need not be whole; 0: not known. */
 double tune_readers(const tune_job *job, const co_tune_point *point);
 

@@ -276,8 +276,8 @@ static co_status axes_add_strategy(tune_job *job, const co_value *item)
     }
     CO_TRY(co_choice_read(&value.choice, given ? item : NULL));
     value.choice.title = value.text;
-    value.choice.measured = value.choice.compress == CO_CHOICE_WHOLE;
-    value.buckets = axes_has_buckets(item);
+    /* `local` has them before its `start` alone */
+    value.buckets = axes_has_buckets(item) && value.choice.kind != CO_CHOICE_LOCAL;
     value.value = "sync";
     if (given)
         CO_TRY(co_spec_text(&value.value, &spec, item));

@@ -289,20 +289,22 @@ static void shortlist_buckets(bool *take, const tune_job *job, const co_tune_poi
     }
 }
 
-/* None that even without what its compressor computes would not be faster. */
+/* What the present strategy computes to compress, or waits for shared weights, is not predicted. */
+bool tune_strategy_pays(const tune_job *job, const co_tune_point *point, int strategy)
+{
+    const co_tune_point other = measure_with(point, TUNE_STRATEGY, strategy);
+    const co_choice *now = &job->axis[TUNE_STRATEGY].value[point->value[TUNE_STRATEGY]].choice;
+    co_prediction before, after;
+
+    if (!now->measured || !tune_predict(&before, job, point))
+        return true;
+    return tune_predict(&after, job, &other) && after.step <= (1 - CO_TUNE_MARGIN) * before.step;
+}
+
 static void shortlist_strategies(bool *take, const tune_job *job, const co_tune_point *point)
 {
-    const tune_axis *axis = &job->axis[TUNE_STRATEGY];
-    co_prediction now, p;
-
-    if (!tune_predict(&now, job, point))
-        return;
-    for (int v = 0; v < axis->n; v++) {
-        const co_tune_point other = measure_with(point, TUNE_STRATEGY, v);
-
-        if (!tune_predict(&p, job, &other) || p.step > 0.98 * now.step)
-            take[v] = false;
-    }
+    for (int v = 0; v < job->axis[TUNE_STRATEGY].n; v++)
+        take[v] = take[v] && tune_strategy_pays(job, point, v);
 }
 
 /* Steps that would take too long to be measured are not those that need a larger batch. */

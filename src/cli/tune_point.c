@@ -7,15 +7,21 @@
 
 #include "cli/tune.h"
 
-/* With one rank, or a strategy without buckets, their size does not matter. */
+/* With one rank all strategies that do not compress are plain training. With one rank, or a
+   strategy without buckets, their size does not matter. */
 static void point_normalize(co_tune_point *point, void *arg)
 {
     const tune_job *job = arg;
     const tune_axis *axis = job->axis;
+    const tune_value *strategy = &axis[TUNE_STRATEGY].value[point->value[TUNE_STRATEGY]];
+    const co_choice *own = &axis[TUNE_STRATEGY].value[0].choice;
+    const bool alone = axis[TUNE_LAYOUT].value[point->value[TUNE_LAYOUT]].number == 1;
 
-    if (axis[TUNE_LAYOUT].value[point->value[TUNE_LAYOUT]].number == 1 ||
-        !axis[TUNE_STRATEGY].value[point->value[TUNE_STRATEGY]].buckets)
+    if (alone || !strategy->buckets)
         point->value[TUNE_BUCKET] = axis[TUNE_BUCKET].usual;
+    if (alone && strategy->choice.compress == CO_CHOICE_WHOLE && own->kind == CO_CHOICE_SYNC &&
+        own->compress == CO_CHOICE_WHOLE)
+        point->value[TUNE_STRATEGY] = 0;
 }
 
 void tune_point_problem(co_tune_problem *out, const tune_job *job)

@@ -139,9 +139,13 @@ static co_status rows_bucket(tune_step *step, const rows_change *c)
 
 static co_status rows_strategy(tune_step *step, const rows_change *c)
 {
+    co_tune_point without = *c->to;
+
+    without.value[TUNE_STRATEGY] = c->from->value[TUNE_STRATEGY];
     return rows_add(step, c, "strategy", c->before->text, c->after->text,
-                    co_arena_printf(tune_arena(c->job), "exchange is %.0f%% of a step",
-                                    100 * rows_exchange(c->job, c->from)));
+                    co_arena_printf(tune_arena(c->job),
+                                    "without it exchange would be %.0f%% of a step",
+                                    100 * rows_exchange(c->job, &without)));
 }
 
 static co_status rows_loader(tune_step *step, const rows_change *c)
@@ -158,6 +162,19 @@ static co_status rows_loader(tune_step *step, const rows_change *c)
     return rows_add(step, c, "loader.threads", c->before->text, c->after->text, reason);
 }
 
+/* What ranks do to the result is known of the config's strategy alone; buckets matter where a
+   compressor selects in each. */
+static int rows_effect(const tune_job *job, const tune_step *step, int axis, int effect)
+{
+    const int strategy = step->point.value[TUNE_STRATEGY];
+
+    if (axis == TUNE_BUCKET)
+        return job->axis[TUNE_STRATEGY].value[strategy].choice.compress > CO_CHOICE_HALF
+                   ? TUNE_CHANGES
+                   : TUNE_SAME;
+    return strategy != 0 && axis != TUNE_LOADER ? TUNE_CHANGES : effect;
+}
+
 co_status tune_rows(tune_step *step, const tune_job *job, const co_tune_point *from,
                     const double *gain)
 {
@@ -165,17 +182,14 @@ co_status tune_rows(tune_step *step, const tune_job *job, const co_tune_point *f
         [TUNE_LAYOUT] = rows_layout,     [TUNE_BATCH] = rows_batch,   [TUNE_BUCKET] = rows_bucket,
         [TUNE_STRATEGY] = rows_strategy, [TUNE_LOADER] = rows_loader,
     };
-    /* what ranks and buckets do to the result is known of the config's strategy alone */
-    const bool strategy = step->point.value[TUNE_STRATEGY] != 0;
 
     step->n = 0;
     for (int a = 0; a < TUNE_AXES; a++) {
         const tune_value *before = &job->axis[a].value[from->value[a]];
         const tune_value *after = &job->axis[a].value[step->point.value[a]];
         const int effect = before->effect > after->effect ? before->effect : after->effect;
-        const bool changes = strategy && a != TUNE_LOADER;
         const rows_change c = {
-            job, from, &step->point, before, after, changes ? TUNE_CHANGES : effect, gain[a]};
+            job, from, &step->point, before, after, rows_effect(job, step, a, effect), gain[a]};
 
         if (before == after)
             continue;

@@ -90,7 +90,9 @@ co_status co_choice_read(co_choice *out, const co_value *value)
                           : strcmp(update, "parts") == 0 ? CO_CHOICE_PARTS
                           : strcmp(update, "zero") == 0  ? CO_CHOICE_ZERO
                                                          : CO_CHOICE_AUTO;
-            return choice_read_compress(out, map ? co_value_get(map, "compress") : NULL);
+            CO_TRY(choice_read_compress(out, map ? co_value_get(map, "compress") : NULL));
+            out->measured = out->compress == CO_CHOICE_WHOLE && out->kind != CO_CHOICE_SHARED;
+            return CO_OK;
         }
     return value ? co_value_fail(value,
                                  "strategy: when ranks of '%s' wait is not known here; plan "

@@ -41,7 +41,7 @@ typedef struct co_choice {
     bool error_feedback;
     bool one_host;     /* its ranks share memory */
     double post, take; /* seconds of a step on one rank: what the compressor computes */
-    bool measured;     /* those two, and there is nothing else that is not known */
+    bool measured;     /* those two; false, too, for what has no model (CO_CHOICE_SHARED) */
 } co_choice;
 
 /* From the value of `strategy:`, which is borrowed; NULL: sync. CO_E_USAGE: a plugin from outside,

@@ -16,6 +16,7 @@
 
 #define CO_TUNE_MAX_AXES   6
 #define CO_TUNE_MAX_VALUES 24
+#define CO_TUNE_MARGIN     0.02 /* that a change has to gain */
 
 /* A combination: an index of each axis. */
 typedef struct co_tune_point {

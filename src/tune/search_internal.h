@@ -4,8 +4,7 @@
 
 #include "tune/search.h"
 
-#define CO_TUNE_MARGIN  0.02 /* that a change has to gain */
-#define CO_TUNE_REPEATS 12   /* measurements of a point that are kept */
+#define CO_TUNE_REPEATS 12 /* measurements of a point that are kept */
 
 typedef struct co_tune_entry {
     co_tune_point point;

@@ -41,6 +41,9 @@ grep -q 'sync compress=topk' out || fail "no other strategy was compared"
 "$cohort" plan net.yaml -c c.yaml --steps 5 --strategies sync -s 'stop_at={accuracy: 0.9}' >out 2>&1 ||
     fail "a config with stop_at is not measured"
 
+"$cohort" plan net.yaml -c c.yaml --steps 5 --strategies sync -s batch_per_rank=0 -s batch=16 -s on_failure=shrink >out 2>&1 ||
+    fail "a config with on_failure is not measured"
+
 # parts that are of other ranks than it measures on
 for partition in '{kind: random, ratios: [0.5, 0.3, 0.2]}' '{kind: labels, labels: [[0, 1, 2, 3], [4, 5, 6], [7, 8, 9]]}'; do
     code=0

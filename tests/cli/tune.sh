@@ -65,6 +65,24 @@ sed -e 's/{name: mlp.*/{name: mnist-net, batch_norm: true}/; s/1, 8, 8/1, 28, 28
 tune norm.yaml --try ranks=1 --try batch=16 --try bucket_mib=auto --json
 grep -q '"same_result": {[^}]*"set": \[\], "proposals": \[\]}' out || fail "ranks are said to keep the result"
 
+# what makes no difference is measured once: `local` exchanges in no buckets, and with one rank every strategy is
+# plain training, so that it is 3 sizes with sync and one measurement with local, and one of one rank
+taskset -c "$core" "$cohort" tune before.yaml -s ranks=2 -s 'strategy={name: sync, bucket_mib: 0.05}' --full --ms 20 --try ranks=1,2 \
+    --try batch=16 --try bucket_mib=0.5,auto --try 'strategies={name: local, period: 4}' --try loader.threads=0 -s batch=16 >out 2>&1 ||
+    fail "failed with --full"
+grep -q '^5 combinations were measured, in ' out || fail "not 5 combinations"
+
+# strategies that save exchange are not proposed where there is next to none, however far ahead chance puts one of many
+sed -e 's/{name: mlp.*/lenet5/; s/1, 8, 8/1, 28, 28/; s/6400/2048/; s/^batch: .*/batch: 1024/' -e 's/^epochs: .*/ranks: 2/' before.yaml >busy.yaml
+strategies=sync
+for start in 1001 1002 1003 1004 1005 1006 1007 1008 1009 1010 1011; do
+    strategies="$strategies, {name: local, period: 2, start: $start}"
+done
+taskset -c "$core" "$cohort" tune busy.yaml --full --ms 1 --try ranks=2 --try batch=1024 --try bucket_mib=auto --try "strategies=$strategies" \
+    --try loader.threads=0 >out 2>&1 || fail "failed with local"
+grep -q '^12 combinations were measured, in ' out || fail "not 12 combinations"
+if grep -q '^  strategy ' out; then fail "local is proposed for steps without exchange"; fi
+
 refuses() # WORDS ARGUMENTS...
 {
     words=$1
