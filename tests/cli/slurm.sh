@@ -97,8 +97,8 @@ done
 refused 'on_failure=shrink: .*only `stop`' net.yaml -N 2 -s on_failure=shrink
 # no data is needed for that
 missing='data={name: imagefolder, path: /none}'
-refused '3 ratios for 2 ranks' net.yaml -N 2 -s 'partition={kind: random, ratios: [0.5, 0.3, 0.2]}' -s "$missing"
-refused '3 ratios for 2 ranks' net.yaml -N 2 -s 'test_partition={kind: contiguous, ratios: [0.5, 0.3, 0.2]}'
+refused '3 ratios for 2 parts' net.yaml -N 2 -s 'partition={kind: random, ratios: [0.5, 0.3, 0.2]}' -s "$missing"
+refused '3 ratios for 2 parts' net.yaml -N 2 -s 'test_partition={kind: contiguous, ratios: [0.5, 0.3, 0.2]}'
 refused 'labels for 1 rank, but there are 2' net.yaml -N 2 -s 'partition={kind: labels, labels: [[0, 1]]}'
 "$cohort" slurm net.yaml -N 3 -s 'partition={kind: random, ratios: [0.5, 0.3, 0.2]}' -s "$missing" >out 2>&1 ||
     fail "refused for data that may be on the cluster"

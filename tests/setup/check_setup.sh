@@ -94,8 +94,8 @@ packages()
 packages "$build $extra"
 packages "$build" build
 packages "$build dataset-fashion-mnist $extra" build optional demo
-packages "libcmocka-dev valgrind libmpich-dev mpich dataset-fashion-mnist patch openssl" test
-packages "dataset-fashion-mnist libcmocka-dev valgrind libmpich-dev mpich patch openssl" demo test # the data is needed, then
+packages "libcmocka-dev valgrind libmpich-dev mpich dataset-fashion-mnist patch openssl locales" test
+packages "dataset-fashion-mnist libcmocka-dev valgrind libmpich-dev mpich patch openssl locales" demo test # the data is needed, then
 packages "clang-format clang-tidy" lint
 packages "clang libclang-rt-dev" fuzz
 packages "gcovr" coverage

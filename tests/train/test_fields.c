@@ -312,7 +312,8 @@ static void fields_mismatched_loss_is_refused(void **state)
     assert_refused("mse_loss", "metrics=[r2, nothing]", "unknown metric 'nothing'");
     assert_refused("mse_loss", "data={name: synthetic, shape: [1, 4, 4]}",
                    "the samples have no field 'target'");
-    assert_refused("mse_loss", "partition={kind: labels, labels: [[0]]}", "have no label");
+    assert_refused("mse_loss", "partition={kind: labels, labels: [[0], [1], [2], [3]]}",
+                   "have no label");
 }
 
 int main(void)
