@@ -92,6 +92,10 @@ void cli_print_cell(const char *text, int width);
 /* What has been printed, at once. That nobody reads it any more is no error. */
 co_status cli_flush_output(void);
 
+/* Of JSON on standard output: names hold what must not reach a terminal; nine digits give the same
+   float back. */
+#define CLI_JSON_STYLE (JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER | JSON_ENSURE_ASCII)
+
 /* CO_E_USAGE if this is one of several processes that were not started by an MPI launcher.
    `command` and `config` are what the user typed. */
 co_status cli_check_started(const char *command, const char *config);

@@ -257,7 +257,7 @@ static json_t *explain_json_layers(const co_evidence *e)
         const co_evidence_layer *l = &p->at[i];
 
         (void)json_array_append_new(
-            list, json_pack("{s:s, s:s, s:f, s:o}", "name", CO_SHOW(l->name), "op", CO_SHOW(l->op),
+            list, json_pack("{s:s, s:s, s:f, s:o}", "name", CO_UTF8(l->name), "op", CO_UTF8(l->op),
                             "seconds", e->run.times[0].compute * l->seconds / p->step, "reached",
                             explain_real(l->limit > 0 ? l->limit / l->seconds : (double)NAN)));
     }
@@ -281,15 +281,14 @@ static co_status explain_print_json(const co_finding *finding, int n, const co_e
 {
     json_t *root = json_pack(
         "{s:s, s:b, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s}", "run_dir",
-        CO_SHOW(dir), "finished", (int)e->run.finished, "failure", CO_SHOW(e->run.failure), "steps",
+        CO_UTF8(dir), "finished", (int)e->run.finished, "failure", CO_UTF8(e->run.failure), "steps",
         (json_int_t)e->run.steps, "wall_seconds", explain_real(e->run.wall_seconds),
         "earlier_seconds", explain_real(e->run.earlier_seconds), "seconds",
         explain_json_parts(&e->run), "compute", explain_json_layers(e), "savings",
         explain_json_savings(e), "ranks", explain_json_ranks(&e->run), "findings",
-        explain_json_findings(finding, n), "data_not_looked_at", CO_SHOW(e->data.why_not),
-        "weights_not_looked_at", CO_SHOW(e->weights.why_not));
-    const int bad =
-        !root || json_dumpf(root, stdout, JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER) != 0;
+        explain_json_findings(finding, n), "data_not_looked_at", CO_UTF8(e->data.why_not),
+        "weights_not_looked_at", CO_UTF8(e->weights.why_not));
+    const int bad = !root || json_dumpf(root, stdout, CLI_JSON_STYLE) != 0;
 
     json_decref(root);
     if (bad)

@@ -42,11 +42,11 @@ static co_status run_print_config(co_metric_set *metrics, const char *dir)
 
     CO_TRY(co_fs_join(path, sizeof(path), dir, "config.yaml"));
     CO_TRY(co_spec_load(&spec, &options));
-    printf("config       %s\n", path);
-    printf("model        %s on %s\n", co_spec_model_name(&spec),
-           co_spec_plugin_name(spec.data, ""));
+    printf("config       %s\n", CO_SHOW(path));
+    printf("model        %s on %s\n", CO_SHOW(co_spec_model_name(&spec)),
+           CO_SHOW(co_spec_plugin_name(spec.data, "")));
     printf("ranks        %" PRId64 ", strategy %s, batch %" PRIu64 ", seed %" PRId64 "\n",
-           spec.ranks, co_spec_strategy_name(&spec), co_spec_batch(&spec, (int)spec.ranks),
+           spec.ranks, CO_SHOW(co_spec_strategy_name(&spec)), co_spec_batch(&spec, (int)spec.ranks),
            spec.seed);
     *metrics = spec.metrics;
     co_spec_unload(&spec);
@@ -153,25 +153,26 @@ static co_status run_print_checkpoints(size_t *n, const char *run_dir)
 co_status cli_inspect_run(const char *dir)
 {
     const bool finished = run_has(dir, "summary.json");
+    const char *shown = CO_SHOW(dir);
     co_metric_set metrics;
     size_t n = 0;
 
-    printf("run          %s\n", dir);
+    printf("run          %s\n", shown);
     CO_TRY(run_print_config(&metrics, dir));
     if (finished)
         CO_TRY(run_print_summary(dir, &metrics));
     CO_TRY(run_print_checkpoints(&n, dir));
     if (run_has(dir, "control.sock"))
-        printf("\nIf it is running, `cohort ctl %s status` says how far it is.\n", dir);
+        printf("\nIf it is running, `cohort ctl %s status` says how far it is.\n", shown);
     else if (!finished && n == 0)
         printf("\nIt has no checkpoint and no result.\n");
     else if (!finished)
         printf("\nIt is not finished. `cohort train %s/config.yaml --run-dir %s --resume` "
                "continues it.\n",
-               dir, dir);
+               shown, shown);
     if (run_has(dir, "final.safetensors"))
         printf("\n`cohort eval %s` measures its weights; `cohort inspect %s/final.safetensors` "
                "shows them.\n",
-               dir, dir);
+               shown, shown);
     return CO_OK;
 }

@@ -15,6 +15,7 @@
 #include "train/logits.h"
 #include "train/run_data.h"
 
+#define PREDICT_NUMBER 16 /* characters of the number of a class without a name */
 #define PREDICT_COLUMN                                                                             \
     48 /* characters of a name of a file, and a class, before its column widens */
 
@@ -123,13 +124,13 @@ static double predict_probability(const predict_result *r, size_t k)
 }
 
 /* The name of a class, or its number. */
-static const char *predict_name(char *out, size_t size, const predict_result *r, int32_t label)
+static const char *predict_name(char out[PREDICT_NUMBER], const predict_result *r, int32_t label)
 {
     const char *name = label < r->data->classes ? r->data->name[label] : NULL;
 
     if (name)
-        return co_text_show(out, size, name);
-    snprintf(out, size, "%" PRId32, label);
+        return name;
+    snprintf(out, PREDICT_NUMBER, "%" PRId32, label);
     return out;
 }
 
@@ -148,23 +149,23 @@ static int predict_widest(int width, const char *text)
 
 static void predict_measure(predict_result *r)
 {
-    char name[CO_TEXT_SHOWN];
+    char name[PREDICT_NUMBER];
 
     r->name_width = (int)sizeof("image") - 1;
     r->class_width = (int)sizeof("class") - 1;
     for (size_t i = 0; i < r->images->n; i++)
         r->name_width = predict_widest(r->name_width, CO_SHOW(r->images->path[i]));
     for (int32_t c = 0; c < r->logits.classes; c++)
-        r->class_width = predict_widest(r->class_width, predict_name(name, sizeof(name), r, c));
+        r->class_width = predict_widest(r->class_width, CO_SHOW(predict_name(name, r, c)));
 }
 
 static void predict_print_rows(const predict_result *r, size_t image)
 {
-    char name[CO_TEXT_SHOWN];
+    char name[PREDICT_NUMBER];
 
     for (size_t k = 0; k < r->top; k++) {
         predict_put(k ? "" : CO_SHOW(r->images->path[image]), r->name_width);
-        predict_put(predict_name(name, sizeof(name), r, r->order[k].label), r->class_width);
+        predict_put(CO_SHOW(predict_name(name, r, r->order[k].label)), r->class_width);
         printf("%.4f\n", predict_probability(r, k));
     }
 }
@@ -176,11 +177,11 @@ static json_t *predict_real(double value)
 
 static json_t *predict_class_json(const predict_result *r, size_t k)
 {
-    char name[CO_TEXT_SHOWN];
+    char name[PREDICT_NUMBER];
     const int32_t label = r->order[k].label;
 
     return json_pack("{s:i, s:s, s:o, s:o}", "label", (int)label, "class",
-                     predict_name(name, sizeof(name), r, label), "probability",
+                     CO_UTF8(predict_name(name, r, label)), "probability",
                      predict_real(predict_probability(r, k)), "logit",
                      predict_real((double)r->order[k].logit));
 }
@@ -188,14 +189,13 @@ static json_t *predict_class_json(const predict_result *r, size_t k)
 static co_status predict_print_json(const predict_result *r, size_t image)
 {
     json_t *top = json_array();
-    json_t *object = json_pack("{s:s, s:o}", "image", CO_SHOW(r->images->path[image]), "top", top);
+    json_t *object = json_pack("{s:s, s:o}", "image", CO_UTF8(r->images->path[image]), "top", top);
     int bad = !object;
     char *text;
 
     for (size_t k = 0; k < r->top && !bad; k++)
         bad = json_array_append_new(top, predict_class_json(r, k));
-    /* Nine digits give the same float back. */
-    text = bad ? NULL : json_dumps(object, JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    text = bad ? NULL : json_dumps(object, CLI_JSON_STYLE);
     json_decref(object);
     if (!text)
         return co_fail(CO_E_NOMEM, "out of memory");

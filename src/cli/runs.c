@@ -214,11 +214,11 @@ static json_t *runs_json(const co_run_list *list, const runs_row *row)
 {
     const co_run_entry *run = row->run;
     json_t *object = json_object(), *config = json_object();
-    int bad = json_object_set_new(object, "run_dir", json_string(CO_SHOW(run->dir))) |
+    int bad = json_object_set_new(object, "run_dir", json_string(CO_UTF8(run->dir))) |
               json_object_set_new(object, "state", json_string(co_run_state_name(run->state))) |
-              json_object_set_new(object, "model", json_string(CO_SHOW(run->model))) |
-              json_object_set_new(object, "dataset", json_string(CO_SHOW(run->dataset))) |
-              json_object_set_new(object, "strategy", json_string(CO_SHOW(run->strategy))) |
+              json_object_set_new(object, "model", json_string(CO_UTF8(run->model))) |
+              json_object_set_new(object, "dataset", json_string(CO_UTF8(run->dataset))) |
+              json_object_set_new(object, "strategy", json_string(CO_UTF8(run->strategy))) |
               runs_put_count(object, "ranks", run->ranks) |
               runs_put_count(object, "steps", run->steps) |
               runs_put(object, "test_accuracy", run->test_accuracy) |
@@ -229,7 +229,7 @@ static json_t *runs_json(const co_run_list *list, const runs_row *row)
 
     for (size_t k = 0; k < list->n_key; k++)
         if (row->value[k])
-            bad |= json_object_set_new(config, list->key[k], json_string(CO_SHOW(row->value[k])));
+            bad |= json_object_set_new(config, list->key[k], json_string(CO_UTF8(row->value[k])));
     bad |= json_object_set_new(object, "config", config);
     if (bad)
         json_decref(object);
@@ -245,7 +245,7 @@ static co_status runs_print_json(const co_run_list *list, const runs_row *row)
     for (size_t i = 0; i < list->n && !bad; i++)
         bad = json_array_append_new(runs, runs_json(list, &row[i]));
     if (!bad)
-        bad = json_dumpf(root, stdout, JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+        bad = json_dumpf(root, stdout, CLI_JSON_STYLE);
     json_decref(root);
     putchar('\n');
     return bad ? co_fail(CO_E_NOMEM, "out of memory") : CO_OK;

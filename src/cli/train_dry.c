@@ -96,7 +96,7 @@ static json_t *dry_json_layers(const co_dry_run *run)
 
     for (int i = 0; i < run->n_layer; i++)
         (void)json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:s}", "name", CO_SHOW(run->layer[i].name), "op",
+            list, json_pack("{s:s, s:s, s:s, s:s}", "name", CO_UTF8(run->layer[i].name), "op",
                             run->layer[i].op, "backend", run->layer[i].backend, "kernel",
                             run->layer[i].kernel));
     return list;
@@ -125,8 +125,8 @@ static json_t *dry_json_run(const co_dry_run *run, const char *config)
 
     return json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I, "
                      "s:I, s:I}",
-                     "config", CO_SHOW(config), "model", CO_SHOW(run->model), "dataset",
-                     CO_SHOW(run->dataset), "strategy", CO_SHOW(run->strategy), "ranks", t->ranks,
+                     "config", CO_UTF8(config), "model", CO_UTF8(run->model), "dataset",
+                     CO_UTF8(run->dataset), "strategy", CO_UTF8(run->strategy), "ranks", t->ranks,
                      "parameter_count", (json_int_t)run->parameters, "train_samples",
                      (json_int_t)run->train_samples, "test_samples", (json_int_t)run->test_samples,
                      "samples_read", (json_int_t)run->read_samples, "classes",
@@ -144,7 +144,7 @@ static co_status dry_print_json(const co_dry_run *run, const char *config)
               json_object_set_new(object, "layers", dry_json_layers(run));
 
     if (!bad)
-        bad = json_dumpf(object, stdout, JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+        bad = json_dumpf(object, stdout, CLI_JSON_STYLE);
     json_decref(measured);
     json_decref(object);
     if (bad)

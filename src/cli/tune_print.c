@@ -157,7 +157,7 @@ static json_t *print_json_set(const tune_job *job, const co_tune_point *point)
 
     if (tune_point_set(set, job, point))
         for (int i = 0; set[i]; i++)
-            (void)json_array_append_new(list, json_string(CO_SHOW(set[i])));
+            (void)json_array_append_new(list, json_string(CO_UTF8(set[i])));
     return list;
 }
 
@@ -170,11 +170,11 @@ static json_t *print_json_step(const tune_job *job, const tune_step *step)
 
         (void)json_array_append_new(
             rows, json_pack("{s:s, s:s, s:s, s:s, s:b, s:o, s:s}", "key", row->key, "now",
-                            CO_SHOW(row->now), "proposed", CO_SHOW(row->proposed), "result",
+                            CO_UTF8(row->now), "proposed", CO_UTF8(row->proposed), "result",
                             row->effect == TUNE_CHANGES ? "changes" : print_effects[row->effect],
                             "applied", job->written && tune_is_applied(job, step), "gain",
                             row->gain < 0 ? json_null() : print_json_real(row->gain), "reason",
-                            CO_SHOW(row->reason)));
+                            CO_UTF8(row->reason)));
     }
     return json_pack("{s:f, s:o, s:o}", "samples_per_second", step->rate, "set",
                      print_json_set(job, &step->point), "proposals", rows);
@@ -195,7 +195,7 @@ static json_t *print_json_points(const tune_job *job)
                 (json_int_t)job->axis[TUNE_LAYOUT].value[p.value[TUNE_LAYOUT]].threads, "batch",
                 (json_int_t)job->axis[TUNE_BATCH].value[p.value[TUNE_BATCH]].number, "bucket_mib",
                 job->axis[TUNE_BUCKET].value[p.value[TUNE_BUCKET]].text, "strategy",
-                CO_SHOW(job->axis[TUNE_STRATEGY].value[p.value[TUNE_STRATEGY]].text),
+                CO_UTF8(job->axis[TUNE_STRATEGY].value[p.value[TUNE_STRATEGY]].text),
                 "loader_threads", job->axis[TUNE_LOADER].value[p.value[TUNE_LOADER]].text,
                 "samples_per_second", rate));
     return list;
@@ -221,15 +221,15 @@ co_status tune_print_json(const tune_job *job)
     int bad;
 
     for (int i = 0; i < job->n_failed; i++)
-        (void)json_array_append_new(failed, json_string(CO_SHOW(job->failed[i])));
+        (void)json_array_append_new(failed, json_string(CO_UTF8(job->failed[i])));
     object = json_pack(
-        "{s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:s?}", "config", CO_SHOW(job->path),
+        "{s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:s?}", "config", CO_UTF8(job->path),
         "total_seconds", co_clock_seconds(job->start_ns, co_clock_ns()), "search_seconds",
         job->search_seconds, "now_samples_per_second", job->now_rate, "machine",
         print_json_machine(job), "same_result", print_json_step(job, &job->kept), "changed_result",
         print_json_step(job, &job->changed), "measured", print_json_points(job), "cannot_run",
-        failed, "written", job->written ? CO_SHOW(job->written) : NULL);
-    bad = !object || json_dumpf(object, stdout, JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+        failed, "written", job->written ? CO_UTF8(job->written) : NULL);
+    bad = !object || json_dumpf(object, stdout, CLI_JSON_STYLE);
     json_decref(object);
     if (bad)
         return co_fail(CO_E_NOMEM, "out of memory");

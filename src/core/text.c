@@ -1,5 +1,5 @@
 /*
- * text.c - makes text from files safe for a terminal.
+ * text.c - makes text from files safe for a terminal, and for JSON.
  */
 #include "core/text.h"
 
@@ -63,6 +63,21 @@ const char *co_text_show(char *out, size_t size, const char *text)
     }
     out[used] = '\0';
     return out;
+}
+
+static bool text_is_utf8(const char *text)
+{
+    uint32_t code;
+    size_t n = 1;
+
+    for (; *text && n > 0; text += n)
+        n = co_utf8_decode(&code, (const uint8_t *)text, strnlen(text, CO_UTF8_MAX));
+    return n > 0;
+}
+
+const char *co_text_utf8(char *out, size_t size, const char *text)
+{
+    return text_is_utf8(text) ? text : co_text_show(out, size, text);
 }
 
 co_status co_text_take(char **out, FILE *stream, char **text, co_status st)

@@ -21,6 +21,11 @@ const char *co_text_show(char *out, size_t size, const char *text);
 #define CO_TEXT_SHOWN 4096
 #define CO_SHOW(text) co_text_show((char[CO_TEXT_SHOWN]){0}, CO_TEXT_SHOWN, (text))
 
+/* For JSON, which is UTF-8 and escapes by itself: `text` as it is, but what co_text_show makes of
+   it in `out` where it is no UTF-8. */
+const char *co_text_utf8(char *out, size_t size, const char *text);
+#define CO_UTF8(text) co_text_utf8((char[CO_TEXT_SHOWN]){0}, CO_TEXT_SHOWN, (text))
+
 /* The end of a text that was written to a stream of open_memstream(&text, ...), which `st` is of:
    closes it, frees the text and leaves a copy in *out, the caller's; NULL on failure. */
 co_status co_text_take(char **out, FILE *stream, char **text, co_status st);

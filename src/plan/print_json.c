@@ -1,4 +1,5 @@
 /* print_json.c - a sweep as one JSON object. */
+#include "core/text.h"
 #include "plan/sweep.h"
 #include "telemetry/json.h"
 
@@ -46,7 +47,8 @@ static int sweep_json_work(json_t *root, const co_plan_work *w)
 {
     json_t *object = json_object();
 
-    return json_put_text(object, "model", w->model) | json_put_text(object, "source", w->source) |
+    return json_put_text(object, "model", CO_UTF8(w->model)) |
+           json_put_text(object, "source", CO_UTF8(w->source)) |
            json_put_count(object, "weights", w->n_weight) |
            json_put_count(object, "threads", (uint64_t)w->threads) |
            json_put_real(object, "batch_per_rank", w->batch) |
@@ -72,7 +74,7 @@ static int sweep_json_best(json_t *root, const char *key, const co_sweep *s,
 static co_status sweep_json(json_t **out, const co_sweep *s)
 {
     json_t *root = json_object(), *lines = json_array();
-    int bad = json_put_text(root, "cluster", s->cluster->name) |
+    int bad = json_put_text(root, "cluster", CO_UTF8(s->cluster->name)) |
               json_put_count(root, "nodes", (uint64_t)s->cluster->nodes) |
               json_put_count(root, "ranks_per_node", (uint64_t)s->each) |
               sweep_json_work(root, s->work) | json_object_set_new(root, "strategies", lines);
@@ -94,7 +96,7 @@ co_status co_sweep_print_json(FILE *out, const co_sweep *sweep)
     json_t *root;
 
     CO_TRY(sweep_json(&root, sweep));
-    (void)json_dumpf(root, out, JSON_INDENT(1) | JSON_STYLE);
+    (void)json_dumpf(root, out, JSON_INDENT(1) | JSON_ENSURE_ASCII | JSON_STYLE);
     json_decref(root);
     fputc('\n', out);
     return CO_OK;

@@ -10,6 +10,7 @@
 
 #include "core/fs.h"
 #include "core/mem.h"
+#include "core/text.h"
 #include "report/report.h"
 #include "telemetry/json.h"
 
@@ -75,19 +76,10 @@ static int table_put_csv(FILE *out, const co_report *report)
 
 /* ---- JSON ---- */
 
-/* JSON is UTF-8, but file names and messages of a failed program may not be. */
+/* File names, and messages of a failed program, may be no UTF-8. */
 static int table_json_text(json_t *object, const char *key, const char *text)
 {
-    json_t *value = json_string(text);
-    char *ascii = value ? NULL : co_strdup(text);
-
-    for (char *c = ascii; c && *c; c++)
-        if ((unsigned char)*c >= 0x80)
-            *c = '?';
-    if (ascii)
-        value = json_string(ascii);
-    co_free(ascii);
-    return json_object_set_new(object, key, value);
+    return json_put_text(object, key, CO_UTF8(text));
 }
 
 static int table_json_cell(json_t *cells, const co_cell *cell)

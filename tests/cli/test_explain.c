@@ -145,6 +145,15 @@ static void explain_profile_divides_computing(void **state)
 }
 
 /* A run that is over before a step was watched is explained without its kernels. */
+static void explain_json_has_dir_as_it_is(void **state)
+{
+    json_t *root = explain_run("odd\n\x1b", "", 0);
+
+    (void)state;
+    assert_string_equal(json_string_value(json_object_get(root, "run_dir")), "odd\n\x1b");
+    json_decref(root);
+}
+
 static void explain_profile_without_steps_is_none(void **state)
 {
     json_t *root = explain_run("short", "--profile --profile-skip 100", 0);
@@ -303,6 +312,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(explain_parts_sum_to_wall_time),
         cmocka_unit_test(explain_resized_run_has_times_of_last_ranks),
         cmocka_unit_test(explain_profile_divides_computing),
+        cmocka_unit_test(explain_json_has_dir_as_it_is),
         cmocka_unit_test(explain_profile_without_steps_is_none),
         cmocka_unit_test(train_gradient_norm_equals_that_of_clipping),
         cmocka_unit_test(explain_labels_in_turn_are_not_shuffled),

@@ -175,6 +175,22 @@ static void inspect_of_no_regular_file_is_refused(void **state)
     program_assert_success(files_run("inspect copy"));
 }
 
+static void inspect_name_with_control_characters_is_escaped(void **state)
+{
+    static const char line[] = "inspect run\x1b[2J\n";
+    const program_result *r;
+
+    (void)state;
+    files_make_run();
+    assert_int_equal(rename("run", line + sizeof("inspect ") - 1), 0);
+    r = files_run(line);
+    program_assert_success(r);
+    assert_null(strchr(r->out, '\x1b'));
+    assert_non_null(strstr(r->out, "run          run\\x1b[2J\\n\n"));
+    assert_non_null(strstr(r->out, "config       run\\x1b[2J\\n/config.yaml\n"));
+    assert_non_null(strstr(r->out, "`cohort eval run\\x1b[2J\\n`"));
+}
+
 static void eval_and_export_of_no_regular_file_are_refused(void **state)
 {
     static const files_case cases[] = {
@@ -324,6 +340,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resume_of_no_regular_file_is_refused),
         cmocka_unit_test(inspect_of_no_regular_file_is_refused),
+        cmocka_unit_test(inspect_name_with_control_characters_is_escaped),
         cmocka_unit_test(eval_and_export_of_no_regular_file_are_refused),
         cmocka_unit_test(compare_of_no_regular_file_runs_cell_again),
         cmocka_unit_test(train_does_not_write_through_links),

@@ -193,6 +193,34 @@ static void runs_damaged_run_is_a_row(void **state)
     assert_null(strchr(r->out, '\x1b'));
 }
 
+/* JSON has a name as it is, if it is UTF-8; what a terminal would obey is in JSON's escapes. */
+static void runs_json_has_names_as_they_are(void **state)
+{
+    static const char *const names[] = {"odd/a\n\x1b\xc2\x9b\xc3\xa4", "odd/b\xff"};
+    static const char *const want[] = {"odd/a\n\x1b\xc2\x9b\xc3\xa4", "odd/b\\xff"};
+    const program_result *r;
+    json_t *root;
+
+    (void)state;
+    mkdir("odd", 0700);
+    for (size_t i = 0; i < 2; i++) {
+        char file[64];
+
+        mkdir(names[i], 0700);
+        snprintf(file, sizeof(file), "%s/config.yaml", names[i]);
+        program_write_text(file, "batch: 32\n");
+        snprintf(file, sizeof(file), "%s/metrics.jsonl", names[i]);
+        program_write_text(file, "");
+    }
+    root = run_list_json("runs odd --json");
+    for (size_t i = 0; i < 2; i++)
+        assert_text(run_list_at(root, i), "run_dir", want[i]);
+    json_decref(root);
+    r = program_line("runs odd --json");
+    for (const char *c = r->out; *c; c++)
+        assert_true(*c == '\n' || (*c >= ' ' && *c <= '~'));
+}
+
 static void runs_name_of_umlauts_is_aligned(void **state)
 {
     static const char *const names[] = {"wide/\xc3\xa4", "wide/b"};
@@ -268,6 +296,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(runs_unfinished_of_many_steps_has_names_and_accuracy),
         cmocka_unit_test(runs_wrong_folder_is_refused),
         cmocka_unit_test(runs_damaged_run_is_a_row),
+        cmocka_unit_test(runs_json_has_names_as_they_are),
         cmocka_unit_test(runs_name_of_umlauts_is_aligned),
         cmocka_unit_test(runs_of_many_take_little_time),
     };

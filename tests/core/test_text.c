@@ -48,6 +48,17 @@ static void text_control_characters_are_escaped(void **state)
     assert_shown("\xf3\xa0\x80\x81", "\\ue0001"); /* a tag */
 }
 
+static void text_for_json_is_escaped_if_no_utf8(void **state)
+{
+    const char *text = "a\nb\xc3\xa4\xe2\x80\xae";
+
+    (void)state;
+    assert_ptr_equal(CO_UTF8(text), text);
+    assert_string_equal(CO_UTF8(""), "");
+    assert_string_equal(CO_UTF8("a\n\xff"), "a\\n\\xff");
+    assert_string_equal(CO_UTF8("\xc3"), "\\xc3");
+}
+
 static void text_invalid_utf8_is_escaped(void **state)
 {
     (void)state;
@@ -92,6 +103,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_printable_is_unchanged),
         cmocka_unit_test(text_control_characters_are_escaped),
+        cmocka_unit_test(text_for_json_is_escaped_if_no_utf8),
         cmocka_unit_test(text_invalid_utf8_is_escaped),
         cmocka_unit_test(text_too_long_is_cut),
     };
