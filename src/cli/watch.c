@@ -58,8 +58,8 @@ const co_command co_command_watch = {
         "confusion matrix and the samples with the highest loss, in time that nobody else wants;\n"
         "--samples 0 does without. Listens on 127.0.0.1 alone, and gives nothing without\n"
         "the address that it prints. Runs are read, and never changed: `cohort ctl` is for\n"
-        "that. From another machine use ssh -L, as printed. Ctrl-C ends the page, not the run.\n"
-        "--tui shows the curves on this terminal, which needs no browser.",
+        "that. From another machine use ssh -L, as printed. Ctrl-C ends the page, not the run,\n"
+        "with exit code 0. --tui shows the curves on this terminal, which needs no browser.",
     .example = "  cohort watch runs/one\n"
                "  cohort watch runs --port 8000\n"
                "  cohort watch runs --tui",

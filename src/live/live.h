@@ -25,11 +25,11 @@ typedef struct co_live_options {
     co_live_measure measure;
 } co_live_options;
 
-/* Serve the page until this process is asked to end, which is CO_OK. CO_E_UNSUPPORTED: without
-   libmicrohttpd, in this build or on this machine. */
+/* Serve the page until this process is asked to end: by SIGINT, which is CO_OK, or else, which is
+   CO_E_TERMINATED. CO_E_UNSUPPORTED: without libmicrohttpd, in this build or on this machine. */
 co_status co_live_serve(const co_live_options *options);
-/* Show them on the terminal that standard input and output are, until q or Ctrl-C, or this process
-   is asked to end, which is CO_OK; the terminal is then as it was. CO_E_USAGE: they are none. */
+/* Show them on the terminal that standard input and output are, until q or Ctrl-C or as above; the
+   terminal is then as it was. CO_E_USAGE: they are none. */
 co_status co_live_terminal(const co_live_options *options);
 /* The version of libmicrohttpd, for people; CO_E_UNSUPPORTED as above. */
 co_status co_live_server_version(char *out, size_t size);

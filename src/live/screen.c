@@ -92,9 +92,12 @@ co_status co_screen_open(co_screen *screen)
     struct termios raw;
 
     *screen = (co_screen){.has_colour = !colour || !*colour, .has_unicode = screen_has_unicode()};
-    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || (kind && strcmp(kind, "dumb") == 0))
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return co_fail(CO_E_USAGE, "--tui needs a terminal as standard input and output; without "
                                    "it, `cohort watch` serves a page");
+    if (kind && strcmp(kind, "dumb") == 0)
+        return co_fail(CO_E_USAGE, "TERM=dumb says that nothing can be drawn on this terminal; set "
+                                   "TERM to its kind, or leave out --tui for a page");
     screen->state = co_calloc(1, sizeof(*screen->state));
     if (!screen->state)
         return CO_E_NOMEM;

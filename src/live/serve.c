@@ -37,8 +37,9 @@ static co_status serve_loop(co_server *server, const sigset_t *watched,
 {
     const struct timespec none = {0};
     uint64_t read = 0, ask = 0, beat = co_clock_ns() + SERVE_BEAT_NS;
+    int signal;
 
-    while (sigtimedwait(watched, NULL, &none) < 0) {
+    while ((signal = sigtimedwait(watched, NULL, &none)) < 0) {
         const uint64_t now = co_clock_ns();
 
         if (now >= ask && server->n_stream) {
@@ -57,7 +58,7 @@ static co_status serve_loop(co_server *server, const sigset_t *watched,
         }
         co_server_run(server, (int)(SERVE_ASK_NS / 1000000));
     }
-    return CO_OK;
+    return signal == SIGINT ? CO_OK : co_fail(CO_E_TERMINATED, "terminated");
 }
 
 static void serve_print(FILE *out, const co_server *server)

@@ -109,27 +109,27 @@ static void terminal_draw_progress(terminal *t, const co_live_run *run)
     co_screen_put(&t->screen, 1, width + 2, CO_STYLE_PLAIN, text);
 }
 
-static int terminal_bars(const co_live_run *run)
+/* Of as many ranks as there is room for in `rows`, below a legend. */
+static int terminal_bars(const co_live_run *run, int rows)
 {
-    const int n = (int)run->ranks.n;
+    const int n = (int)run->ranks.n, most = rows - 1 < TERMINAL_BARS ? rows - 1 : TERMINAL_BARS;
 
-    if (!run->ranks.status || n == 0)
+    if (!run->ranks.status || n == 0 || most < 1)
         return 0;
-    return n < TERMINAL_BARS ? n : TERMINAL_BARS;
+    return n < most ? n : most;
 }
 
 /* Ranks, at the foot of the screen. */
-static void terminal_draw_ranks(terminal *t, const co_live_run *run, int row)
+static void terminal_draw_ranks(terminal *t, const co_live_run *run, int row, int bars)
 {
     const co_ranks *ranks = &run->ranks;
-    const int bars = terminal_bars(run);
     char text[64];
     int column;
 
     if (!bars)
         return;
     column = co_plot_legend(&t->screen, row++, 0);
-    if (ranks->n > TERMINAL_BARS) {
+    if (ranks->n > (size_t)bars) {
         snprintf(text, sizeof(text), "%d of %zu ranks", bars, ranks->n);
         co_screen_put(&t->screen, row - 1, column, CO_STYLE_FAINT, text);
     }
@@ -169,10 +169,13 @@ static void terminal_draw_curves(terminal *t, const co_live_run *run, int from, 
     }
 }
 
-static void terminal_draw_foot(terminal *t)
+/* On a screen of more than `used` rows. */
+static void terminal_draw_foot(terminal *t, int used)
 {
     char text[128];
 
+    if (t->screen.rows <= used)
+        return;
     if (t->runs.n > 1)
         snprintf(text, sizeof(text),
                  "run %zu of %zu: arrows or Tab for another; q ends this, and no run", t->shown + 1,
@@ -185,6 +188,7 @@ static void terminal_draw_foot(terminal *t)
 static co_status terminal_draw(terminal *t)
 {
     const bool anew = t->anew;
+    int from = 2;
 
     co_screen_clear(&t->screen);
     t->anew = false;
@@ -192,16 +196,18 @@ static co_status terminal_draw(terminal *t)
         t->shown = t->runs.n ? t->runs.n - 1 : 0;
     if (t->runs.n) {
         const co_live_run *run = t->runs.run[t->shown];
-        const int bars = terminal_bars(run), foot = t->screen.rows - 2 - (bars ? bars + 2 : 0);
-        const int from = terminal_draw_head(t, run);
+        int bars, foot;
 
+        from = terminal_draw_head(t, run);
+        bars = terminal_bars(run, t->screen.rows - 2 - from);
+        foot = t->screen.rows - 2 - (bars ? bars + 2 : 0);
         terminal_draw_progress(t, run);
         terminal_draw_curves(t, run, from, foot);
-        terminal_draw_ranks(t, run, foot + 1);
+        terminal_draw_ranks(t, run, foot + 1, bars);
     } else {
         co_screen_put(&t->screen, 0, 0, CO_STYLE_BOLD, "no run yet");
     }
-    terminal_draw_foot(t);
+    terminal_draw_foot(t, from - 1);
     return co_screen_show(&t->screen, anew);
 }
 
@@ -253,8 +259,9 @@ static co_status terminal_loop(terminal *t, const sigset_t *watched)
 {
     const struct timespec none = {0};
     uint64_t read = 0;
+    int signal = 0;
 
-    while (!t->ended && sigtimedwait(watched, NULL, &none) < 0) {
+    while (!t->ended && (signal = sigtimedwait(watched, NULL, &none)) < 0) {
         const uint64_t now = co_clock_ns();
         bool draw = co_screen_has_resized(&t->screen);
 
@@ -269,7 +276,7 @@ static co_status terminal_loop(terminal *t, const sigset_t *watched)
         if (draw && !t->ended)
             CO_TRY(terminal_draw(t));
     }
-    return CO_OK;
+    return t->ended || signal == SIGINT ? CO_OK : co_fail(CO_E_TERMINATED, "terminated");
 }
 
 co_status co_live_terminal(const co_live_options *options)

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "core/status.h"
 #include "live/live.h"
 #include "live/server.h"
 #include "waits.h"
@@ -141,7 +142,9 @@ static int server_setup(void **state)
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         signal(SIGTERM, SIG_DFL);
-        _exit(co_live_serve(&options) == CO_OK ? 0 : 1);
+        signal(SIGINT, SIG_DFL);
+        signal(SIGHUP, SIG_DFL);
+        _exit(co_exit_code(co_live_serve(&options)));
     }
     close(out[1]);
     stream = fdopen(out[0], "r");
@@ -158,7 +161,7 @@ static int server_teardown(void **state)
     kill(server.pid, SIGTERM);
     waitpid(server.pid, &how, 0);
     folder_remove(state);
-    return WIFEXITED(how) && WEXITSTATUS(how) == 0 ? 0 : -1;
+    return WIFEXITED(how) && WEXITSTATUS(how) == 143 ? 0 : -1;
 }
 
 static void assert_nothing_given(int status)
@@ -429,17 +432,22 @@ static void server_port_in_use_is_named(void **state)
 
 static void server_asked_to_end_ends(void **state)
 {
-    const int fd = server_follow();
-    int how;
+    static const struct {
+        int signal, code;
+    } ends[] = {{SIGINT, 0}, {SIGHUP, 143}, {SIGTERM, 143}};
 
-    (void)state;
-    server_receive(fd, "\n:\n");
-    kill(server.pid, SIGTERM);
-    assert_int_equal(waitpid(server.pid, &how, 0), server.pid);
-    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
-    close(fd);
-    folder_remove(state);
-    assert_int_equal(server_setup(state), 0);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        const int fd = server_follow();
+        int how;
+
+        server_receive(fd, "\n:\n");
+        kill(server.pid, ends[i].signal);
+        assert_int_equal(waitpid(server.pid, &how, 0), server.pid);
+        assert_true(WIFEXITED(how) && WEXITSTATUS(how) == ends[i].code);
+        close(fd);
+        folder_remove(state);
+        assert_int_equal(server_setup(state), 0);
+    }
 }
 
 int main(void)

@@ -5,11 +5,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <termios.h>
 
+#include "core/status.h"
+#include "launch/control_socket.h"
 #include "live/live.h"
 #include "waits.h"
 
@@ -38,14 +41,8 @@ static void terminal_forget(void)
     *terminal.text = '\0';
 }
 
-/* Runs are in `name` of the test's folder; `locale` as in LC_ALL, `no_colour` as in NO_COLOR. */
-static void terminal_start(const char *name, const char *locale, const char *no_colour)
+static void terminal_open(void)
 {
-    char dir[64];
-    const char *folders[] = {dir};
-    const co_live_options options = {.folder = folders, .n = 1, .out = stdout};
-
-    snprintf(dir, sizeof(dir), "%s/%s", folder, name);
     terminal.master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     assert_true(terminal.master >= 0);
     assert_int_equal(grantpt(terminal.master), 0);
@@ -55,19 +52,31 @@ static void terminal_start(const char *name, const char *locale, const char *no_
     assert_true(terminal.slave >= 0);
     assert_int_equal(tcgetattr(terminal.slave, &terminal.before), 0);
     terminal_forget();
+}
+
+/* Runs are in `name` of the test's folder; `locale` as in LC_ALL, `no_colour` as in NO_COLOR. */
+static void terminal_start(const char *name, const char *locale, const char *no_colour)
+{
+    char dir[64];
+    const char *folders[] = {dir};
+    const co_live_options options = {.folder = folders, .n = 1, .out = stdout};
+
+    snprintf(dir, sizeof(dir), "%s/%s", folder, name);
+    terminal_open();
     fflush(stdout);
     terminal.pid = fork();
     assert_true(terminal.pid >= 0);
     if (terminal.pid > 0)
         return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGINT, SIG_DFL); /* ignored where this test is in the background */
     close(terminal.master);
     setenv("LC_ALL", locale, 1);
     setenv("NO_COLOR", no_colour, 1);
     setenv("TERM", "xterm", 1);
     dup2(terminal.slave, STDIN_FILENO);
     dup2(terminal.slave, STDOUT_FILENO);
-    _exit(co_live_terminal(&options) == CO_OK ? 0 : 1);
+    _exit(co_exit_code(co_live_terminal(&options)));
 }
 
 static void terminal_read(int ms)
@@ -100,14 +109,14 @@ static void terminal_press(const char *keys)
     assert_int_equal(write(terminal.master, keys, strlen(keys)), strlen(keys));
 }
 
-/* It has ended, and the terminal is as it was. */
-static void assert_given_back(void)
+/* It has ended with exit code `code`, and the terminal is as it was. */
+static void assert_given_back(int code)
 {
     struct termios now;
     int how;
 
     assert_int_equal(waitpid(terminal.pid, &how, 0), terminal.pid);
-    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == code);
     while (terminal_read(50), !strstr(terminal.text, LEAVE))
         continue;
     assert_non_null(strstr(terminal.text, "\033[?25h"));
@@ -142,7 +151,7 @@ static void terminal_shows_run_and_ends(void **state)
     assert_non_null(strstr(terminal.text, "\xe2\xa3")); /* Braille */
     assert_non_null(strstr(terminal.text, "\033[0;34m"));
     terminal_press("q");
-    assert_given_back();
+    assert_given_back(0);
 }
 
 /* Of fewer steps than `log_every`. */
@@ -160,7 +169,7 @@ static void terminal_run_without_steps_shows_epochs(void **state)
     assert_non_null(strstr(terminal.text, "learning rate"));
     assert_null(strstr(terminal.text, "test loss\033"));
     terminal_press("q");
-    assert_given_back();
+    assert_given_back(0);
 }
 
 static void terminal_new_steps_change_few_cells(void **state)
@@ -177,7 +186,7 @@ static void terminal_new_steps_change_few_cells(void **state)
     assert_null(strstr(terminal.text, "training loss"));
     assert_int_in_range(terminal.n, 10, 4000);
     terminal_press("\003");
-    assert_given_back();
+    assert_given_back(0);
 }
 
 static void terminal_other_size_is_drawn_anew(void **state)
@@ -196,7 +205,71 @@ static void terminal_other_size_is_drawn_anew(void **state)
     terminal_size(1000, 1000);
     terminal_wait("q ends this");
     terminal_press("q");
-    assert_given_back();
+    assert_given_back(0);
+}
+
+static void launcher_answer(void *arg, char *reply, size_t size, const char *request)
+{
+    (void)arg;
+    (void)request;
+    snprintf(reply, size, "{\"phases\": [{\"rank\": 0}, {\"rank\": 1}]}");
+}
+
+/* What holds the lock of run `a` and answers as its launcher would: two ranks. Ends with this
+   test. */
+static pid_t launcher_start(void)
+{
+    const int lock = open(folder_path("runs/a/.lock"), O_RDWR | O_CLOEXEC);
+    struct pollfd polls[CO_CONTROL_FDS];
+    co_control *control;
+    pid_t pid;
+
+    assert_int_equal(flock(lock, LOCK_EX), 0);
+    assert_int_equal(co_control_open(&control, folder_path("runs/a"), launcher_answer, NULL),
+                     CO_OK);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid > 0) {
+        co_control_forget(control);
+        close(lock);
+        return pid;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) {
+        poll(polls, (nfds_t)co_control_polls(polls, control), -1);
+        co_control_serve(control);
+    }
+}
+
+/* All of the screen, in its new size. */
+static void terminal_resize(int columns, int rows)
+{
+    terminal_forget();
+    terminal_size(columns, rows);
+    terminal_wait("\033[2J");
+    terminal_wait("q ends this");
+}
+
+static void terminal_low_leaves_out_bars_that_do_not_fit(void **state)
+{
+    const pid_t launcher = launcher_start();
+
+    (void)state;
+    terminal_start("runs/a", "C.UTF-8", "");
+    terminal_wait("rank 1");
+    for (int rows = 9; rows >= 4; rows--) {
+        terminal_resize(120, rows);
+        assert_non_null(strstr(terminal.text, "runs/a"));
+        assert_non_null(strstr(terminal.text, "step 99 of 1,000"));
+        assert_non_null(strstr(terminal.text, "test accuracy -"));
+        assert_true(!strstr(terminal.text, "rank 0") == (rows < 8));
+        assert_true(!strstr(terminal.text, "1 of 2 ranks") == (rows != 8));
+        assert_true(!strstr(terminal.text, "rank 1") == (rows < 9));
+    }
+    terminal_press("q");
+    assert_given_back(0);
+    kill(launcher, SIGKILL);
+    waitpid(launcher, NULL, 0);
 }
 
 static void terminal_without_colour_has_none(void **state)
@@ -206,7 +279,7 @@ static void terminal_without_colour_has_none(void **state)
     terminal_wait("q ends this");
     assert_null(strstr(terminal.text, "\033[0;3"));
     terminal_press("q");
-    assert_given_back();
+    assert_given_back(0);
 }
 
 static void terminal_without_unicode_has_ascii(void **state)
@@ -217,7 +290,7 @@ static void terminal_without_unicode_has_ascii(void **state)
     for (size_t i = 0; i < terminal.n; i++)
         assert_int_in_range((unsigned char)terminal.text[i], 1, 127);
     terminal_press("q");
-    assert_given_back();
+    assert_given_back(0);
 }
 
 static void terminal_of_folder_changes_runs(void **state)
@@ -232,7 +305,7 @@ static void terminal_of_folder_changes_runs(void **state)
     terminal_press("\033[D");
     terminal_wait("training"); /* the blank after it is there already */
     terminal_press("q");
-    assert_given_back();
+    assert_given_back(0);
 }
 
 static void terminal_ended_by_signal_is_given_back(void **state)
@@ -241,24 +314,52 @@ static void terminal_ended_by_signal_is_given_back(void **state)
     terminal_start("runs/a", "C.UTF-8", "");
     terminal_wait("q ends this");
     kill(terminal.pid, SIGTERM);
-    assert_given_back();
+    assert_given_back(143);
+    terminal_start("runs/a", "C.UTF-8", "");
+    terminal_wait("q ends this");
+    kill(terminal.pid, SIGINT);
+    assert_given_back(0);
 }
 
-static void terminal_missing_is_refused(void **state)
+/* `fd` is standard input and output, and no terminal to draw on. */
+static void assert_refused(int fd, const char *words)
 {
     char dir[64];
     const char *folders[] = {dir};
     const co_live_options options = {.folder = folders, .n = 1, .out = stdout};
-    const int null = open("/dev/null", O_RDWR | O_CLOEXEC), in = dup(STDIN_FILENO);
+    const int in = dup(STDIN_FILENO), out = dup(STDOUT_FILENO);
+    co_status st;
+
+    snprintf(dir, sizeof(dir), "%s/runs", folder);
+    fflush(stdout);
+    dup2(fd, STDIN_FILENO);
+    dup2(fd, STDOUT_FILENO);
+    st = co_live_terminal(&options);
+    dup2(in, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    close(in);
+    close(out);
+    assert_int_equal(st, CO_E_USAGE);
+    assert_non_null(strstr(co_error_message(), words));
+}
+
+static void terminal_missing_is_refused(void **state)
+{
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     (void)state;
-    snprintf(dir, sizeof(dir), "%s/runs", folder);
-    dup2(null, STDIN_FILENO);
-    assert_int_equal(co_live_terminal(&options), CO_E_USAGE);
-    dup2(in, STDIN_FILENO);
-    close(in);
+    assert_refused(null, "needs a terminal");
     close(null);
-    assert_non_null(strstr(co_error_message(), "needs a terminal"));
+}
+
+static void terminal_dumb_is_refused(void **state)
+{
+    (void)state;
+    terminal_open();
+    setenv("TERM", "dumb", 1);
+    assert_refused(terminal.slave, "TERM=dumb says");
+    close(terminal.master);
+    close(terminal.slave);
 }
 
 int main(void)
@@ -271,6 +372,8 @@ int main(void)
                                         folder_remove),
         cmocka_unit_test_setup_teardown(terminal_other_size_is_drawn_anew, terminal_setup,
                                         folder_remove),
+        cmocka_unit_test_setup_teardown(terminal_low_leaves_out_bars_that_do_not_fit,
+                                        terminal_setup, folder_remove),
         cmocka_unit_test_setup_teardown(terminal_without_colour_has_none, terminal_setup,
                                         folder_remove),
         cmocka_unit_test_setup_teardown(terminal_without_unicode_has_ascii, terminal_setup,
@@ -280,6 +383,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(terminal_ended_by_signal_is_given_back, terminal_setup,
                                         folder_remove),
         cmocka_unit_test_setup_teardown(terminal_missing_is_refused, terminal_setup, folder_remove),
+        cmocka_unit_test_setup_teardown(terminal_dumb_is_refused, terminal_setup, folder_remove),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
