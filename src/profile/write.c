@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/mem.h"
+#include "core/text.h"
 #include "telemetry/trace.h"
 
 #define WRITE_ROWS     24 /* kernels in the table */
@@ -39,9 +40,10 @@ typedef struct write_track {
 typedef struct writer {
     const co_profile_job *job;
     co_profile_file *file;
-    co_trace *trace;
+    co_trace *trace; /* NULL: it cannot be written */
     write_head own;
     uint64_t lost;
+    bool lacks; /* a file */
 } writer;
 
 static co_status write_describe(write_head *out, const co_profile_job *job)
@@ -144,6 +146,8 @@ static co_status write_process(const writer *w, const write_head *head)
 {
     char name[WRITE_HOST + 32];
 
+    if (!w->trace)
+        return CO_OK;
     snprintf(name, sizeof(name), "rank %d on %s", (int)head->rank, head->host);
     CO_TRY(co_trace_name_process(w->trace, head->rank, name));
     for (int i = 0; i < head->n_track; i++) {
@@ -160,7 +164,7 @@ static co_status write_track_of(writer *w, const write_head *head, const co_prof
                                 int track, const co_span_list *list)
 {
     w->lost += list->lost;
-    for (size_t i = 0; i < list->n; i++)
+    for (size_t i = 0; w->trace && i < list->n; i++)
         CO_TRY(write_span(w, head, row, track, &list->span[i]));
     return CO_OK;
 }
@@ -265,13 +269,36 @@ static uint64_t write_start(const co_profiler *p)
     return list.n ? start - (start > WRITE_EARLY_NS ? WRITE_EARLY_NS : start) : 0;
 }
 
+/* The run is complete without a file of the profile, and other ranks wait for theirs to be taken:
+   what a full disk prevents is a warning. */
+static co_status write_file(writer *w, co_status st)
+{
+    if (st == CO_OK || st == CO_E_NOMEM)
+        return st;
+    w->lacks = true;
+    co_log(CO_LOG_WARN, "--profile: %s; the results of the run are complete without it",
+           co_error_message());
+    return CO_OK;
+}
+
+/* The trace first: one that does not fit leaves its room to the profile. */
+static co_status write_files(writer *w)
+{
+    co_trace *trace = w->trace;
+
+    w->trace = NULL;
+    if (trace)
+        CO_TRY(write_file(w, co_trace_close(trace)));
+    return write_file(w, co_profile_file_write(w->file, w->job->run_dir));
+}
+
 static co_status write_all(writer *w)
 {
     const co_profile_job *job = w->job;
     const int ranks = co_comm_size(job->comm);
 
     CO_TRY(co_profile_file_create(&w->file, job->info->model, job->info->batch, ranks));
-    CO_TRY(co_trace_open(&w->trace, job->run_dir, write_start(job->profiler)));
+    CO_TRY(write_file(w, co_trace_open(&w->trace, job->run_dir, write_start(job->profiler))));
     if (!w->own.steps)
         co_log(
             CO_LOG_WARN,
@@ -281,7 +308,7 @@ static co_status write_all(writer *w)
     CO_TRY(write_own(w));
     for (int rank = 1; rank < ranks; rank++)
         CO_TRY(write_receive(w, rank));
-    return co_profile_file_write(w->file, job->run_dir);
+    return write_files(w);
 }
 
 co_status co_profile_write(const co_profile_job *job)
@@ -294,15 +321,11 @@ co_status co_profile_write(const co_profile_job *job)
     if (w.own.rank != 0)
         return write_send(job, &w.own);
     st = write_all(&w);
-    if (st == CO_OK) {
-        st = co_trace_close(w.trace);
-        w.trace = NULL;
-    }
-    if (st == CO_OK && job->table)
+    if (st == CO_OK && job->table && !w.lacks)
         fprintf(job->table,
                 "profile: %s/profile.json; trace.json beside it is for "
                 "https://ui.perfetto.dev%s\n",
-                job->run_dir, w.lost ? " (not all of it fitted)" : "");
+                CO_SHOW(job->run_dir), w.lost ? " (not all of it fitted)" : "");
     co_trace_discard(w.trace);
     co_profile_file_destroy(w.file);
     return st;

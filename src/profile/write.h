@@ -14,7 +14,8 @@ typedef struct co_profile_job {
     FILE *table; /* rank 0; NULL: none */
 } co_profile_job;
 
-/* Rank 0 writes profile.json and trace.json into the run directory. Collective. */
+/* Rank 0 writes profile.json and trace.json into the run directory; a file that cannot be written
+   is a warning. Collective. */
 co_status co_profile_write(const co_profile_job *job);
 
 #endif

@@ -14,6 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "cli/program.h"
 
@@ -345,6 +348,30 @@ static void profile_after_end_of_run_is_empty(void **state)
     assert_non_null(strstr(r->err, "the run ended before the step 501"));
 }
 
+/* What a rank has to say is taken all the same, or it would wait for ever. */
+static void profile_unwritable_leaves_run_complete(void **state)
+{
+    const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "way/trace.json"};
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const program_result *r;
+    json_t *summary;
+
+    (void)state;
+    program_assert_success(program_line("train p.yaml -n 2 -q --run-dir way -s epochs=1"));
+    assert_int_equal(symlink("/dev/full", "way/profile.json"), 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    close(fd);
+    r = program_line("train p.yaml -n 2 --profile --run-dir way --resume");
+    program_assert_success(r);
+    assert_non_null(strstr(r->err, "way/profile.json: cannot write: "));
+    assert_non_null(strstr(r->err, "way/trace.json: cannot write: "));
+    assert_non_null(strstr(r->err, "the results of the run are complete"));
+    assert_null(strstr(r->out, "profile: "));
+    summary = program_summary("way");
+    assert_int_equal(profile_number(summary, "epochs"), 2);
+    json_decref(summary);
+}
+
 /* Each line is an object; a layer has forward and backward. */
 static void bench_ops_times_every_layer(void **state)
 {
@@ -414,6 +441,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(profile_over_mpi_is_written),
         cmocka_unit_test(profile_of_whole_run_is_written),
         cmocka_unit_test(profile_after_end_of_run_is_empty),
+        cmocka_unit_test(profile_unwritable_leaves_run_complete),
         cmocka_unit_test(bench_ops_times_every_layer),
         cmocka_unit_test(bench_ops_follows_precision),
         cmocka_unit_test(bench_ops_bad_arguments_are_refused),
