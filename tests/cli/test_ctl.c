@@ -118,6 +118,9 @@ static void ctl_ranks_requests_change_number(void **state)
     assert_int_equal(about.st_mode & 0777, 0600);
     assert_int_equal(ctl_ask("checkpoint"), 0);
     ctl_await("saved_step", 20);
+    assert_int_equal(ctl_ask("ranks 2"), 0);
+    assert_string_equal(ctl_said, "the run has 2 ranks already\n");
+    assert_int_equal(ctl_number("resizes"), 0);
     assert_int_equal(ctl_ask("ranks 4"), 0);
     ctl_await("ranks", 4);
     ctl_await("resizes", 1);
