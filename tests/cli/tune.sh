@@ -81,7 +81,8 @@ done
 taskset -c "$core" "$cohort" tune busy.yaml --full --ms 1 --try ranks=2 --try batch=1024 --try bucket_mib=auto --try "strategies=$strategies" \
     --try loader.threads=0 >out 2>&1 || fail "failed with local"
 grep -q '^12 combinations were measured, in ' out || fail "not 12 combinations"
-if grep -q '^  strategy ' out; then fail "local is proposed for steps without exchange"; fi
+# (on cores that others use, sums may take a part of a step)
+if grep -q '^  strategy .*exchange would be [01]% of a step' out; then fail "local is proposed for steps without exchange"; fi
 
 refuses() # WORDS ARGUMENTS...
 {
