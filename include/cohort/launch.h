@@ -41,7 +41,8 @@ CO_API co_status co_launch_sized(const co_launch_options *options, size_t size, 
  * A rank that fails or dies ends the others at once: the call returns its status, with a message
  * that names rank, process and cause. CO_E_PEER: a rank was killed, or had returned while another
  * one waited for it; ranks that nobody waits for may end when they like. SIGINT and SIGTERM to the
- * caller end the ranks, with CO_E_INTERRUPTED and CO_E_TERMINATED. Ranks die with the caller.
+ * caller end the ranks, with CO_E_INTERRUPTED and CO_E_TERMINATED; one that the calling thread had
+ * blocked is pending again when the call returns. Ranks die with the caller.
  */
 static inline co_status co_launch(const co_launch_options *options, co_rank_fn fn, void *arg)
 {

@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/mem.h"
 #include "core/plural.h"
+#include "core/process.h"
 #include "core/thread.h"
 
 #define MEASURE_SHARE 4 /* times smaller is the second batch, for what does not fall with it */
@@ -89,7 +90,7 @@ static co_status measure_run(co_plan_work *out, const plan_job *job, int ranks, 
         st = co_work_read(out, run, &job->names);
     if (nftw(dir, measure_remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0)
         co_log(CO_LOG_WARN, "%s: cannot be removed: %s", dir, strerror(errno));
-    return st;
+    return st == CO_OK ? co_process_asked() : st;
 }
 
 /* ---- what is made of it ---- */

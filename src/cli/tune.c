@@ -9,6 +9,7 @@
 
 #include "cli/tune.h"
 #include "core/clock.h"
+#include "core/process.h"
 #include "core/thread.h"
 #include "data/data.h"
 
@@ -129,6 +130,7 @@ static co_status tune_all(tune_job *job)
     if (job->terminal)
         fputs("\r\033[K", stderr);
     CO_TRY(st);
+    CO_TRY(co_process_asked());
     CO_TRY(tune_apply(job));
     if (job->options->json)
         return tune_print_json(job);
@@ -146,6 +148,7 @@ static co_status tune_run(const void *options, int n, const char *const *argumen
     if (co_launch_under_mpi())
         return co_fail(CO_E_USAGE, "tune: it starts ranks of this machine itself; leave mpiexec "
                                    "away, and see `cohort bench comm --tune` for several hosts");
+    co_process_hold_requests();
     st = tune_all(&job);
     co_tune_destroy(job.search);
     plan_close(&job.plan);

@@ -11,6 +11,7 @@
 #include "cli/tune.h"
 #include "core/clock.h"
 #include "core/plural.h"
+#include "core/process.h"
 #include "telemetry/format.h"
 
 #define MEASURE_ROUNDS     3
@@ -121,6 +122,7 @@ static co_status measure_train(double *rate, tune_job *job, const co_train_optio
 
         before = steps;
         CO_TRY(co_bench_train(&summary, run, each / 3 + 1, each, rounds));
+        CO_TRY(co_process_asked());
         *rate = summary.samples_per_second[1];
         job->seen[point->value[TUNE_LAYOUT]] = (tune_seen){batch, batch / *rate};
         steps = measure_steps(job, point, effort);

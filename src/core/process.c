@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/open.h"
+#include "core/status.h"
 
 const char *co_process_stat(char *text, size_t size, const char *path)
 {
@@ -81,4 +83,26 @@ void co_process_requests(sigset_t *out)
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (!co_process_ignores(numbers[i]))
             sigaddset(out, numbers[i]);
+}
+
+void co_process_hold_requests(void)
+{
+    sigset_t requests;
+
+    co_process_requests(&requests);
+    pthread_sigmask(SIG_BLOCK, &requests, NULL);
+}
+
+co_status co_process_asked(void)
+{
+    const struct timespec none = {0};
+    sigset_t requests;
+    int number;
+
+    co_process_requests(&requests);
+    number = sigtimedwait(&requests, NULL, &none);
+    if (number < 0)
+        return CO_OK;
+    return number == SIGINT ? co_fail(CO_E_INTERRUPTED, "interrupted")
+                            : co_fail(CO_E_TERMINATED, "terminated");
 }

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@ typedef struct supervisor {
     sigset_t watched, before;
     struct sigaction chld_before;
     bool stopping; /* the policy lets ranks end by themselves after a signal */
+    int heard;     /* the last signal that asked to end; 0: none */
 } supervisor;
 
 static co_status supervise_block(supervisor *s)
@@ -44,6 +46,9 @@ static void supervise_unblock(const supervisor *s)
     if (s->signals >= 0)
         close(s->signals);
     sigaction(SIGCHLD, &s->chld_before, NULL);
+    /* It may have come too late for the ranks: a caller that holds it back finds it. */
+    if (s->heard && sigismember(&s->before, s->heard) == 1)
+        raise(s->heard);
     sigprocmask(SIG_SETMASK, &s->before, NULL);
 }
 
@@ -70,6 +75,8 @@ static void supervise_wait(supervisor *s, generation *g)
 
     poll(polls, (nfds_t)n, SUPERVISE_POLL_MS);
     while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        if (info.ssi_signo != SIGCHLD)
+            s->heard = (int)info.ssi_signo;
         if (info.ssi_signo == SIGINT)
             supervise_stop(s, g, CO_E_INTERRUPTED);
         else if (info.ssi_signo != SIGCHLD)

@@ -299,7 +299,7 @@ static co_status write_all(writer *w)
 
     CO_TRY(co_profile_file_create(&w->file, job->info->model, job->info->batch, ranks));
     CO_TRY(write_file(w, co_trace_open(&w->trace, job->run_dir, write_start(job->profiler))));
-    if (!w->own.steps)
+    if (!w->own.steps && !job->cut)
         co_log(
             CO_LOG_WARN,
             "--profile: the run ended before the step %llu, with which the profile was to begin; "

@@ -11,6 +11,7 @@ typedef struct co_profile_job {
     const co_roof *roof;
     const co_run_info *info;
     const char *run_dir;
+    bool cut;    /* the run was asked to end */
     FILE *table; /* rank 0; NULL: none */
 } co_profile_job;
 

@@ -31,6 +31,8 @@ co_status trainer_profile_write(trainer *t)
                                   .roof = &t->roof,
                                   .info = &t->info,
                                   .run_dir = t->job->result->train.run_dir,
+                                  .cut = t->stop_reason == CO_STOP_NONE &&
+                                         t->step < t->info.total_steps,
                                   .table = t->job->quiet ? NULL : stdout};
 
     return t->profiler ? co_profile_write(&write) : CO_OK;

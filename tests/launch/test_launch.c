@@ -20,6 +20,7 @@
 #include <cohort/launch.h>
 
 #include "core/clock.h"
+#include "core/process.h"
 #include "core/thread.h"
 #include "waits.h"
 
@@ -326,6 +327,34 @@ static void launch_killed_launcher_ends_ranks(void **state)
         }
 }
 
+static co_status ask_parent_to_end(co_comm *world, void *arg)
+{
+    (void)world;
+    (void)arg;
+    kill(getppid(), SIGTERM);
+    return CO_OK;
+}
+
+/* Whether or not it was in time for the ranks. */
+static void launch_signal_that_the_caller_holds_is_given_back(void **state)
+{
+    sigset_t before;
+
+    (void)state;
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    co_process_hold_requests();
+    assert_int_equal(co_process_asked(), CO_OK);
+    for (int i = 0; i < 20; i++) {
+        const co_launch_options options = {.ranks = 1, .fork_one = true};
+        const co_status st = co_launch(&options, ask_parent_to_end, NULL);
+
+        assert_true(st == CO_OK || st == CO_E_TERMINATED);
+        assert_int_equal(co_process_asked(), CO_E_TERMINATED);
+        assert_int_equal(co_process_asked(), CO_OK);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +367,7 @@ int main(void)
         cmocka_unit_test_setup(launch_hanging_rank_ends_the_others, clear_shared),
         cmocka_unit_test_setup(launch_signal_ends_all_ranks, clear_shared),
         cmocka_unit_test_setup(launch_killed_launcher_ends_ranks, clear_shared),
+        cmocka_unit_test(launch_signal_that_the_caller_holds_is_given_back),
         cmocka_unit_test_setup(launch_ranks_share_the_cores, clear_shared_for_threads),
         cmocka_unit_test(launch_failure_without_message_has_a_cause),
         cmocka_unit_test_setup(launch_failed_rank_ends_the_others, clear_shared_for_threads),
