@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <hwloc.h>
 
@@ -17,13 +18,12 @@
 #include "core/roof_flops.h"
 #include "core/thread.h"
 
-#define ROOF_RAM_NS      100000000u /* a pass takes a tenth of it */
-#define ROOF_NS          25000000u  /* for each measurement */
-#define ROOF_L2          ((size_t)256 << 10)
-#define ROOF_L3          ((size_t)8 << 20)
-#define ROOF_RAM         ((size_t)96 << 20) /* of all ranks of the machine */
-#define ROOF_RAM_LEAST   ((size_t)12 << 20)
-#define ROOF_MAX_THREADS 1024
+#define ROOF_RAM_NS    100000000u /* a pass takes a tenth of it */
+#define ROOF_NS        25000000u  /* for each measurement */
+#define ROOF_L2        ((size_t)256 << 10)
+#define ROOF_L3        ((size_t)8 << 20)
+#define ROOF_RAM       ((size_t)96 << 20) /* of all ranks of the machine */
+#define ROOF_RAM_LEAST ((size_t)12 << 20)
 #define ROOF_ROUND_BYTES                                                                           \
     ((size_t)1 << 20) /* bytes moved between two readings of the clock, at least */
 
@@ -168,14 +168,25 @@ static co_status roof_start(roof_thread *t, size_t ram)
                       : co_fail(CO_E_FAILED, "cannot start a thread to measure the machine");
 }
 
+/* What a rank has of its cores, where more ranks than there are cores take turns. */
+static double roof_share(int threads, int ranks)
+{
+    const double wanted = (double)threads * ranks, cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
+
+    return wanted > cores && cores > 0 ? cores / wanted : 1;
+}
+
 co_status co_roof_measure(co_roof *out, int threads, int ranks)
 {
+    const int cores = co_thread_cores();
     roof_thread *thread;
+    double share;
     size_t ram;
     co_status st = CO_OK;
 
-    threads = threads < 1 ? 1 : threads > ROOF_MAX_THREADS ? ROOF_MAX_THREADS : threads;
+    threads = threads < 1 ? 1 : threads > cores ? cores : threads;
     ranks = ranks < 1 ? 1 : ranks;
+    share = roof_share(threads, ranks);
     memset(out, 0, sizeof(*out));
     roof_describe(out, threads, ranks);
     ram = ROOF_RAM / (size_t)threads / (size_t)ranks;
@@ -189,10 +200,10 @@ co_status co_roof_measure(co_roof *out, int threads, int ranks)
         if (thread[i].started)
             pthread_join(thread[i].thread, NULL);
         co_free(thread[i].memory);
-        out->flops_per_second += thread[i].flops_per_second;
-        out->bf16_flops_per_second += thread[i].bf16_flops_per_second;
+        out->flops_per_second += share * thread[i].flops_per_second;
+        out->bf16_flops_per_second += share * thread[i].bf16_flops_per_second;
         for (int k = 0; k < CO_ROOF_LEVELS; k++)
-            out->level[k].bytes_per_second += thread[i].bytes_per_second[k];
+            out->level[k].bytes_per_second += share * thread[i].bytes_per_second[k];
     }
     co_free(thread);
     return st;

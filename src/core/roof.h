@@ -30,8 +30,9 @@ typedef struct co_roof {
     co_roof_level level[CO_ROOF_LEVELS];
 } co_roof;
 
-/* Takes about a fifth of a second on `threads` threads at once. `ranks` of this machine measure at
-   the same time and share its memory. */
+/* Takes about a fifth of a second on `threads` threads at once, at most one for each core. `ranks`
+   of this machine measure at the same time and share its memory; where they outnumber its cores,
+   each has its part of them. */
 co_status co_roof_measure(co_roof *out, int threads, int ranks);
 
 /* The minimum time in seconds for so much work, with data from the level that they fit in;

@@ -63,7 +63,7 @@ static co_status diverged_check_data(const trainer *t, const char *what)
     co_status st = co_finite_open(&d.data, job->train, job->model->graph);
 
     snprintf(d.so, sizeof(d.so), "%s not a number any more at step %llu (epoch %llu)", what,
-             (unsigned long long)t->step, (unsigned long long)t->epoch);
+             (unsigned long long)t->step, (unsigned long long)t->epoch + 1);
     if (st == CO_OK && d.data.value)
         st = co_feed_sampler(&d.sampler, &job->spec, job->train, ranks, CO_SPLIT_TRAIN);
     if (d.sampler) {
@@ -83,5 +83,5 @@ co_status trainer_diverged(const trainer *t, const char *what)
     return co_fail(CO_E_FAILED,
                    "%s not a number any more at step %llu (epoch %llu): training has diverged; "
                    "lower the learning rate, warm it up, or clip the gradients",
-                   what, (unsigned long long)t->step, (unsigned long long)t->epoch);
+                   what, (unsigned long long)t->step, (unsigned long long)t->epoch + 1);
 }

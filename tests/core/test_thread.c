@@ -4,9 +4,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "core/roof.h"
 #include "core/thread.h"
 
 #define MOST 64
@@ -137,6 +139,21 @@ static void thread_shares_oversubscribed_take_turns(void **state)
     }
 }
 
+static void roof_of_more_threads_than_cores_is_that_of_the_cores(void **state)
+{
+    const int cores = co_thread_cores();
+    co_roof own, many, shared;
+
+    (void)state;
+    assert_int_equal(co_roof_measure(&own, cores, 1), CO_OK);
+    assert_int_equal(co_roof_measure(&many, 8 * cores, 1), CO_OK);
+    assert_int_equal(co_roof_measure(&shared, cores, 8), CO_OK);
+    assert_true(own.flops_per_second > 0);
+    assert_true(many.flops_per_second < 3 * own.flops_per_second);
+    assert_true(8 * shared.flops_per_second < 3 * own.flops_per_second ||
+                cores < (int)sysconf(_SC_NPROCESSORS_ONLN));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +162,7 @@ int main(void)
         cmocka_unit_test(thread_shares_of_ranks_equal_worked_ones),
         cmocka_unit_test(thread_shares_of_any_machine_cover_it_once),
         cmocka_unit_test(thread_shares_oversubscribed_take_turns),
+        cmocka_unit_test(roof_of_more_threads_than_cores_is_that_of_the_cores),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 
 #include "comm/shm/internal.h"
 #include "core/mem.h"
+#include "core/plural.h"
 #include "core/thread.h"
 
 /* Long rings let a sender continue while the receiver's core is busy. */
@@ -67,9 +68,9 @@ static co_status region_fill(co_shm *shm)
     if (shm->base)
         return CO_OK;
     return co_fail(CO_E_NOMEM,
-                   "cannot map %zu MiB to share between %d ranks: %s; start fewer ranks, or raise "
-                   "the limit on addresses (ulimit -v)",
-                   shm->size >> 20, shm->ranks, strerror(errno));
+                   "cannot map %zu MiB for %d rank%s: %s; start fewer ranks, or raise the limit on "
+                   "addresses (ulimit -v)",
+                   shm->size >> 20, shm->ranks, co_plural((uint64_t)shm->ranks), strerror(errno));
 }
 
 co_status co_shm_map(co_shm **out, int ranks, int file)
