@@ -9,7 +9,6 @@
 #include "cli/lists.h"
 #include "cli/plan.h"
 #include "core/mem.h"
-#include "core/process.h"
 #include "core/thread.h"
 #include "data/data.h"
 #include "optim/optim.h"
@@ -326,7 +325,6 @@ static co_status plan_run(const void *options, int n, const char *const *argumen
     (void)n;
     if (!job.options->cluster)
         return co_fail(CO_E_USAGE, "give the cluster: --cluster FILE; see `cohort plan --help`");
-    co_process_hold_requests();
     st = plan_all(&job);
     plan_close(&job);
     return st;

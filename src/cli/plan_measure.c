@@ -149,6 +149,7 @@ co_status plan_measure(plan_job *job)
     const int ranks = measure_ranks(job);
     const double batch = job->batch[0];
 
+    co_process_hold_requests();
     CO_TRY(measure_run(&job->work, job, ranks, batch, "strategy={name: sync, update: whole}"));
     measure_name(job, co_arena_printf(co_config_arena(job->lists),
                                       "measured here, %d step%s on %d rank%s",

@@ -124,6 +124,7 @@ static co_status tune_all(tune_job *job)
     co_status st;
 
     CO_TRY(tune_open(job));
+    co_process_hold_requests();
     st = tune_measure_machine(job);
     if (st == CO_OK)
         st = tune_search(job);
@@ -148,7 +149,6 @@ static co_status tune_run(const void *options, int n, const char *const *argumen
     if (co_launch_under_mpi())
         return co_fail(CO_E_USAGE, "tune: it starts ranks of this machine itself; leave mpiexec "
                                    "away, and see `cohort bench comm --tune` for several hosts");
-    co_process_hold_requests();
     st = tune_all(&job);
     co_tune_destroy(job.search);
     plan_close(&job.plan);

@@ -94,6 +94,8 @@ co_status co_keys_read_named(void *self, const co_key *keys, const co_value *map
    read: how a module adds its keys (lr, path, ...) to those of its plugins. Either may be NULL. */
 co_status co_keys_join(const co_key **out, const co_key *common, const co_key *own, size_t shift,
                        co_arena *arena);
+/* The key of this name; NULL: there is none. `keys` may be NULL. */
+const co_key *co_keys_find(const co_key *keys, const char *name);
 /* CO_E_USAGE: `keys`, of a struct of `size` bytes, are not a list that can be read by, or one has a
    name of `common` or a default that it does not take. `what` names the owner. */
 co_status co_keys_check(const co_key *keys, const co_key *common, size_t size, const char *what);

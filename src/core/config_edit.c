@@ -64,7 +64,7 @@ static bool edit_enter(edit *e, const co_value *map, bool root)
     return map->end > map->begin;
 }
 
-/* Find the place, of a copy of the assignment's key; *name gets what has to be written of it,
+/* Find the place, of a copy of the assignment's key; *name gets what has to be written of it, and
  *whole the key of the map that a scalar there becomes, or NULL. */
 static bool edit_find(edit *e, const char **name, const char **whole, const co_config *config,
                       const char *assignment, char *path)

@@ -19,9 +19,9 @@
 
 #define FS_MAX_DATED  10000             /* folders of one second */
 #define FS_MAX_WALKED 16                /* folders that removing one keeps open */
+#define FS_MAX_LEVELS 3                 /* folders that co_fs_find_above looks into */
 #define FS_SUFFIX     sizeof(".123456") /* of a temporary file */
 #define FS_TRIES      1000
-#define FS_MAX_LEVELS 3    /* folders that co_fs_find_above looks into */
 #define FS_STRIDE     7919 /* from the number of one to that of the next */
 
 static co_status fs_fill(uint8_t *out, int fd, size_t size, const char *path, co_status status)

@@ -224,7 +224,7 @@ static co_status keys_set_default(void *self, const keys_reader *r, const co_key
     return keys_read_one(self, r, key, value);
 }
 
-static const co_key *keys_find(const co_key *keys, const char *name)
+const co_key *co_keys_find(const co_key *keys, const char *name)
 {
     for (const co_key *key = keys; key && key->name; key++)
         if (strcmp(key->name, name) == 0)
@@ -287,7 +287,7 @@ static co_status keys_read(void *self, const keys_reader *r, const co_key *keys,
     if (!empty && map->kind != CO_VALUE_MAP)
         return keys_fail_shape(map, keys, r->what);
     for (size_t i = 0; !empty && i < map->n; i++)
-        if (!keys_find(keys, map->key[i]) && !(named && strcmp(map->key[i], "name") == 0))
+        if (!co_keys_find(keys, map->key[i]) && !(named && strcmp(map->key[i], "name") == 0))
             return keys_unknown(r, keys, map->item[i], map->key[i]);
     for (const co_key *key = keys; key && key->name; key++) {
         const co_value *value = empty ? NULL : co_value_get(map, key->name);

@@ -20,14 +20,6 @@ static const struct {
     [CO_KEY_VALUE] = {sizeof(const co_value *), alignof(const co_value *)},
 };
 
-static bool keys_has(const co_key *keys, const char *name)
-{
-    for (; keys && keys->name; keys++)
-        if (strcmp(keys->name, name) == 0)
-            return true;
-    return false;
-}
-
 /* What is wrong with the key; NULL: nothing. */
 static const char *keys_wrong(const co_key *key, size_t size)
 {
@@ -71,9 +63,9 @@ co_status co_keys_check(const co_key *keys, const co_key *common, size_t size, c
     for (const co_key *key = keys; st == CO_OK && key && key->name; key++) {
         const char *wrong = keys_wrong(key, size);
 
-        if (!wrong && keys_has(common, key->name))
+        if (!wrong && co_keys_find(common, key->name))
             wrong = "all of this kind have a key of this name";
-        if (!wrong && keys_has(key + 1, key->name))
+        if (!wrong && co_keys_find(key + 1, key->name))
             wrong = "there is another of this name";
         st = wrong ? co_fail(CO_E_USAGE, "%s: key '%s': %s", what, CO_SHOW(key->name), wrong)
                    : keys_check_default(self, key, what);

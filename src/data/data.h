@@ -22,10 +22,10 @@ const char *co_dataset_name(const co_dataset *dataset);
 /* Whether samples are images with a label, which can also be read as stored; else they have fields
    of the format's own. */
 bool co_dataset_has_images(const co_dataset *dataset);
+bool co_dataset_has_labels(const co_dataset *dataset);
 /* CO_E_DATA: no network is trained on one and evaluated on the other, since shapes differ, or the
    test split has more classes. */
 co_status co_dataset_check_splits(const co_dataset *train, const co_dataset *test);
-bool co_dataset_has_labels(const co_dataset *dataset);
 /* What the format reported: samples as stored, before resizing. Borrowed. */
 const co_dataset_info *co_dataset_stored(const co_dataset *dataset);
 /* The label of sample i, checked: CO_E_DATA if the format returns an invalid one, naming the

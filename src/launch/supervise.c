@@ -75,12 +75,10 @@ static void supervise_wait(supervisor *s, generation *g)
 
     poll(polls, (nfds_t)n, SUPERVISE_POLL_MS);
     while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        if (info.ssi_signo != SIGCHLD)
-            s->heard = (int)info.ssi_signo;
-        if (info.ssi_signo == SIGINT)
-            supervise_stop(s, g, CO_E_INTERRUPTED);
-        else if (info.ssi_signo != SIGCHLD)
-            supervise_stop(s, g, CO_E_TERMINATED);
+        if (info.ssi_signo == SIGCHLD)
+            continue;
+        s->heard = (int)info.ssi_signo;
+        supervise_stop(s, g, s->heard == SIGINT ? CO_E_INTERRUPTED : CO_E_TERMINATED);
     }
     co_control_serve(control);
     if (s->policy && s->policy->tick)

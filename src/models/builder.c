@@ -149,7 +149,7 @@ co_status co_build_begin_block(co_builder *b, const char *prefix, ...)
     int n;
 
     va_start(args, prefix);
-    n = co_number_vprint(text, sizeof(text), prefix, args);
+    n = vsnprintf(text, sizeof(text), prefix, args);
     va_end(args);
     if (n < 0 || (size_t)n >= sizeof(text))
         return co_fail(CO_E_FAILED, "block %s: its name is too long", text);

@@ -1,6 +1,6 @@
 /* cluster.c - reads a cluster file: nodes, links, topology, price. Does not predict. */
-#include "core/number.h"
 #include "plan/cluster.h"
+#include "core/number.h"
 
 #include <math.h>
 #include <stdlib.h>
