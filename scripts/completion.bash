@@ -117,6 +117,12 @@ _cohort()
             grep -oE '^  (-[a-z], |    )--[a-z-]+' | grep -oE -- '--[a-z-]+')" -- "$word")
         return
     fi
+    case $command:${COMP_WORDS[COMP_CWORD - 1]} in
+    import:--model | import:-m | "bench ops:--model" | "bench ops:-m")
+        mapfile -t COMPREPLY < <(compgen -W "$(_cohort_names "$program" models)" -- "$word")
+        return
+        ;;
+    esac
     case $command in
     "data get")
         mapfile -t COMPREPLY < <(compgen -W "$("$program" data get --list 2>/dev/null |

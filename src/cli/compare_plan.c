@@ -282,21 +282,74 @@ static co_status plan_check_config(const compare_plan *plan, size_t i)
     return st;
 }
 
-/* Whether the folder holds an earlier comparison. */
-static bool plan_is_ours(const compare_plan *plan)
+/* The cells in table.json of an earlier comparison, for json_decref; NULL: there are none. */
+static json_t *plan_earlier_cells(const compare_plan *plan)
 {
     static const co_open_rule rule = {.status = CO_E_DATA, .own = true, .max = PLAN_MAX_TABLE};
     const char *path = co_arena_printf(co_config_arena(plan->config), "%s/table.json", plan->dir);
     uint8_t *text = NULL;
-    bool ours = false;
+    json_t *table, *cells;
     size_t size;
 
+    if (!path || co_fs_read_as(&text, &size, path, &rule) != CO_OK)
+        return NULL;
+    table = json_loadb((const char *)text, size, 0, NULL);
+    cells = json_incref(json_object_get(table, "cells"));
+    json_decref(table);
+    co_free(text);
+    return cells;
+}
+
+/* Whether the folder holds an earlier comparison. */
+static bool plan_is_ours(const compare_plan *plan)
+{
+    json_t *cells = plan_earlier_cells(plan);
+    bool ours = json_is_array(cells);
+
+    json_decref(cells);
     for (size_t i = 0; i < plan->report.n_cell; i++)
         ours = ours || plan_has(&plan->report.cell[i], COMPARE_LOG);
-    if (!ours && path && co_fs_read_as(&text, &size, path, &rule) == CO_OK)
-        ours = text[0] == '{' && strstr((const char *)text, "\"cells\": [");
-    co_free(text);
     return ours;
+}
+
+static const char *plan_last_name(const char *dir)
+{
+    const char *slash = strrchr(dir, '/');
+
+    return slash ? slash + 1 : dir;
+}
+
+/* Whether a cell of an earlier comparison is there, and not among those to come. */
+static bool plan_leaves_out(const compare_plan *plan, const char *name)
+{
+    const co_cell folder = {.dir = plan->dir};
+
+    for (size_t i = 0; i < plan->report.n_cell; i++)
+        if (strcmp(plan_last_name(plan->report.cell[i].dir), name) == 0)
+            return false;
+    return plan_has(&folder, name);
+}
+
+/* The tables would lose such a cell. */
+static co_status plan_check_left_out(const compare_plan *plan)
+{
+    json_t *cells = plan_earlier_cells(plan), *cell;
+    co_status st = CO_OK;
+    size_t i;
+
+    json_array_foreach(cells, i, cell)
+    {
+        const char *dir = json_string_value(json_object_get(cell, "run_dir"));
+
+        if (st != CO_OK || !dir || !plan_leaves_out(plan, plan_last_name(dir)))
+            continue;
+        st = co_fail(CO_E_USAGE,
+                     "%s/%s is of this comparison, whose tables would lose it: name its strategy, "
+                     "ranks and seed, too (what is finished is kept), or remove it",
+                     plan->dir, plan_last_name(dir));
+    }
+    json_decref(cells);
+    return st;
 }
 
 /* Do not overwrite the user's own files. */
@@ -326,6 +379,7 @@ static co_status plan_check_owner(const compare_plan *plan, bool resume)
 co_status compare_plan_take_over(compare_plan *plan, bool resume)
 {
     CO_TRY(plan_check_owner(plan, resume));
+    CO_TRY(plan_check_left_out(plan));
     for (size_t i = 0; i < plan->report.n_cell; i++) {
         co_cell *cell = &plan->report.cell[i];
 

@@ -31,6 +31,8 @@
 #define DOCTOR_LOW_DISK   ((uint64_t)512 << 20)
 #define DOCTOR_LOW_SHM    ((uint64_t)64 << 20)
 #define DOCTOR_LOW_FILES  256
+#define DOCTOR_LOW_ADDRESSES                                                                       \
+    ((uint64_t)1 << 30) /* two ranks share a quarter of that by themselves */
 
 typedef enum doctor_level { DOCTOR_OK, DOCTOR_NOTE, DOCTOR_WARN, DOCTOR_FAIL } doctor_level;
 
@@ -130,8 +132,12 @@ static void doctor_check_limits(doctor *d)
         doctor_say(d, DOCTOR_OK, "limits",
                    "open files, file sizes and addresses are not in the way");
     if (narrow) {
-        doctor_say(d, DOCTOR_NOTE, "limits", "a process has no more than %s of addresses",
-                   co_format_bytes(text, sizeof(text), addresses.rlim_cur));
+        const bool tight = addresses.rlim_cur < DOCTOR_LOW_ADDRESSES;
+
+        doctor_say(d, tight ? DOCTOR_WARN : DOCTOR_NOTE, "limits",
+                   "a process has no more than %s of addresses%s",
+                   co_format_bytes(text, sizeof(text), addresses.rlim_cur),
+                   tight ? ": training may not start" : "");
         doctor_remedy("ulimit -v unlimited; else a rank has a quarter of them for memory that all "
                       "share, and exchanges the rest by copies");
     }

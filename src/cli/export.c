@@ -67,6 +67,7 @@ typedef struct export_metadata {
     co_arena *arena; /* borrowed */
     size_t n;
     const char *text[2 * EXPORT_MAX_METADATA + 1]; /* key, value, ..., NULL */
+    bool shaped;                                   /* by --shape, not as in training */
     bool failed;                                   /* out of memory */
 } export_metadata;
 
@@ -88,7 +89,8 @@ static void export_say_numbers(export_metadata *m, const char *key, const co_rea
     export_say(m, key, text);
 }
 
-/* Metadata on how to turn a sample into the network's input. */
+/* Metadata on how to turn a sample into the network's input. Resizing and cropping give the shape
+   of training, so they are not said of another. */
 static co_status export_say_input(export_metadata *m, const cli_network *net)
 {
     static const char *const steps[] = {"resize", "center_crop"};
@@ -107,7 +109,7 @@ static co_status export_say_input(export_metadata *m, const cli_network *net)
                                    graph->var[input].dtype == CO_I32 ? "int32" : "float32"));
         return CO_OK;
     }
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && !m->shaped; i++) {
         const char *text = NULL;
 
         CO_TRY(co_spec_text(&text, spec, co_value_get(spec->data, steps[i])));
@@ -158,9 +160,10 @@ static co_status export_describe(export_metadata *m, const cli_network *net, con
 }
 
 static co_status export_network(const cli_network *net, const char *path, const char *weights,
-                                export_write write)
+                                const export_options *o, export_write write)
 {
-    export_metadata metadata = {.arena = co_config_arena(net->spec.config)};
+    export_metadata metadata = {.arena = co_config_arena(net->spec.config),
+                                .shaped = o->shape != NULL};
     const co_export export = {.graph = net->model->graph,
                               .store = net->model->store,
                               .name = co_spec_model_name(&net->spec),
@@ -192,7 +195,7 @@ static co_status export_run(const void *options, int n, const char *const *argum
     CO_TRY(cli_check_output(argument[1], write == co_export_onnx ? CLI_ONNX : CLI_SAFETENSORS,
                             (const char *const[]){source.weights, source.config, NULL}));
     CO_TRY(cli_source_open(&net, &run, source.weights, o->shape));
-    st = export_network(&net, argument[1], source.weights, write);
+    st = export_network(&net, argument[1], source.weights, o, write);
     cli_network_close(&net);
     return st;
 }

@@ -28,7 +28,7 @@ static const cli_option import_option_table[] = {
     {"classes", 0, CLI_COUNT, offsetof(import_options, classes), "N", 1, 1 << 20,
      "logits that the --model gives; default: what the file says, else 1000"},
     {"shape", 0, CLI_TEXT, offsetof(import_options, shape), "C,H,W", 0, 0,
-     "of a sample of --model, or T of a sequence; default: 3,224,224"},
+     "of a sample, or T of a sequence; default: the file's, else 3,224,224"},
     {"config", 'c', CLI_TEXT, offsetof(import_options, config), "CONFIG", 0, 0,
      "take the network, shape and classes from a config and its data"},
     {"set", 's', CLI_LIST, offsetof(import_options, set), "KEY=VALUE", 0, 0,
@@ -93,7 +93,7 @@ static co_status import_open(cli_network *net, const import_options *o, const ch
     if (o->model) {
         CO_TRY(import_write_config(text, sizeof(text), o));
         run.config_text = text;
-        CO_TRY(cli_source_open(net, &run, weights, o->shape ? o->shape : IMPORT_SHAPE));
+        CO_TRY(cli_source_open(net, &run, weights, o->shape));
         if (!o->classes || o->classes == net->model->classes)
             return CO_OK;
         st = co_fail(CO_E_USAGE, "%s: says that it has %" PRId64 " classes, not %" PRId64, weights,

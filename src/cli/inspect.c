@@ -15,8 +15,11 @@
 #include "core/mem.h"
 #include "core/plural.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "optim/optim.h"
 #include "telemetry/format.h"
+
+#define INSPECT_LAYER 20 /* characters of a layer's name before its column widens */
 
 typedef struct inspect_options {
     int64_t ranks;
@@ -192,13 +195,18 @@ static char *inspect_sample_shape(char *out, size_t size, const co_shape *shape)
 static void inspect_print_layers(const cli_network *net)
 {
     const co_graph *graph = net->model->graph;
+    int width = INSPECT_LAYER;
 
-    printf("%-20s %-16s %-16s %12s  %s\n", "layer", "op", "output", "parameters", "backend");
+    for (int i = 0; i < graph->n_node; i++)
+        if ((int)co_utf8_count(CO_SHOW(graph->node[i].name)) > width)
+            width = (int)co_utf8_count(CO_SHOW(graph->node[i].name));
+    printf("%-*s %-16s %-16s %12s  %s\n", width, "layer", "op", "output", "parameters", "backend");
     for (int i = 0; i < graph->n_node; i++) {
         const co_node *node = &graph->node[i];
         char shape[64], count[32];
 
-        printf("%-20s %-16s %-16s %12s  %s\n", CO_SHOW(node->name), node->op->name,
+        cli_print_cell(CO_SHOW(node->name), width);
+        printf(" %-16s %-16s %12s  %s\n", node->op->name,
                inspect_sample_shape(shape, sizeof(shape), &graph->var[node->out[0]].shape),
                co_format_count(count, sizeof(count), inspect_node_parameters(graph, node)),
                co_plan_backend(net->plan, i, NULL));

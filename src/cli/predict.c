@@ -65,6 +65,8 @@ typedef struct predict_result {
     predict_class *order; /* owned: (classes) of the image under way */
     double scale, sum;    /* of its probabilities: exp(logit - scale) / sum */
     size_t top;
+    size_t odd; /* images without probabilities */
+    const char *first_odd;
     int name_width, class_width;
 } predict_result;
 
@@ -104,7 +106,8 @@ static int predict_compare(const void *a, const void *b)
     return x->label < y->label ? -1 : x->label > y->label;
 }
 
-static void predict_sort(predict_result *r, size_t image)
+/* Sort the classes of an image. False: its logits overflow, so that it has no probabilities. */
+static bool predict_sort(predict_result *r, size_t image)
 {
     const size_t classes = (size_t)r->logits.classes;
     const float *logit = r->logits.value + image * classes;
@@ -116,6 +119,11 @@ static void predict_sort(predict_result *r, size_t image)
     r->sum = 0;
     for (size_t c = 0; c < classes; c++)
         r->sum += exp((double)logit[c] - r->scale);
+    if (isfinite(r->sum))
+        return true;
+    if (r->odd++ == 0)
+        r->first_odd = r->images->path[image];
+    return false;
 }
 
 static double predict_probability(const predict_result *r, size_t k)
@@ -159,20 +167,20 @@ static void predict_measure(predict_result *r)
         r->class_width = predict_widest(r->class_width, CO_SHOW(predict_name(name, r, c)));
 }
 
-static void predict_print_rows(const predict_result *r, size_t image)
+static void predict_print_rows(const predict_result *r, size_t image, bool known)
 {
     char name[PREDICT_NUMBER];
 
-    for (size_t k = 0; k < r->top; k++) {
+    if (!known) {
+        predict_put(CO_SHOW(r->images->path[image]), r->name_width);
+        predict_put("-", r->class_width);
+        puts("-");
+    }
+    for (size_t k = 0; known && k < r->top; k++) {
         predict_put(k ? "" : CO_SHOW(r->images->path[image]), r->name_width);
         predict_put(CO_SHOW(predict_name(name, r, r->order[k].label)), r->class_width);
         printf("%.4f\n", predict_probability(r, k));
     }
-}
-
-static json_t *predict_real(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
 }
 
 static json_t *predict_class_json(const predict_result *r, size_t k)
@@ -180,20 +188,20 @@ static json_t *predict_class_json(const predict_result *r, size_t k)
     char name[PREDICT_NUMBER];
     const int32_t label = r->order[k].label;
 
-    return json_pack("{s:i, s:s, s:o, s:o}", "label", (int)label, "class",
-                     CO_UTF8(predict_name(name, r, label)), "probability",
-                     predict_real(predict_probability(r, k)), "logit",
-                     predict_real((double)r->order[k].logit));
+    return json_pack(
+        "{s:i, s:s, s:f, s:o}", "label", (int)label, "class", CO_UTF8(predict_name(name, r, label)),
+        "probability", predict_probability(r, k), "logit",
+        isfinite(r->order[k].logit) ? json_real((double)r->order[k].logit) : json_null());
 }
 
-static co_status predict_print_json(const predict_result *r, size_t image)
+static co_status predict_print_json(const predict_result *r, size_t image, bool known)
 {
     json_t *top = json_array();
     json_t *object = json_pack("{s:s, s:o}", "image", CO_UTF8(r->images->path[image]), "top", top);
     int bad = !object;
     char *text;
 
-    for (size_t k = 0; k < r->top && !bad; k++)
+    for (size_t k = 0; known && k < r->top && !bad; k++)
         bad = json_array_append_new(top, predict_class_json(r, k));
     text = bad ? NULL : json_dumps(object, CLI_JSON_STYLE);
     json_decref(object);
@@ -211,13 +219,19 @@ static co_status predict_print(predict_result *r, bool json)
         printf("%-*s  %-*s  probability\n", r->name_width, "image", r->class_width, "class");
     }
     for (size_t i = 0; i < r->images->n; i++) {
-        predict_sort(r, i);
+        const bool known = predict_sort(r, i);
+
         if (json)
-            CO_TRY(predict_print_json(r, i));
+            CO_TRY(predict_print_json(r, i, known));
         else
-            predict_print_rows(r, i);
+            predict_print_rows(r, i, known);
     }
-    return CO_OK;
+    if (!r->odd)
+        return CO_OK;
+    return co_fail(CO_E_DATA,
+                   "%s%s: what the network gives overflows; take weights from before training "
+                   "diverged, e.g. with --checkpoint, or compute in fp32: --set precision=fp32",
+                   r->first_odd, r->odd > 1 ? " and others" : "");
 }
 
 static co_status predict_images(const predict_options *o, const co_train_options *run,

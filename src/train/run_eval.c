@@ -46,7 +46,8 @@ static co_status run_eval(co_comm *comm, co_job *job)
         if (!co_model_has_top5(job->model))
             out->accuracy_top5 = -1;
         out->n_metric = co_measures_name(out->metric, &job->spec.metrics, tested.value);
-        st = co_finite_explain(&tested.all, job->test, job->model->graph, &job->spec);
+        if (!job->images)
+            st = co_finite_explain(&tested.all, job->test, job->model->graph, &job->spec);
     }
     return st;
 }

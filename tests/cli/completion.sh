@@ -67,6 +67,8 @@ offers train mine.yaml --set optimizer = ad -- adam adamw adadelta
 offers train mine.yaml --set optimizer = -- sgd lamb
 offers train mine.yaml --set log = -- run ranks lines
 offers train mine.yaml --set evaluate = t -- true
+offers bench ops --model resnet1 -- resnet18
+offers import a b -m gp -- gpt2
 offers train mine.yaml --set nosuchkey = x --
 offers train mine.yaml --set epochs = 3 --res -- --resume
 exit $failed

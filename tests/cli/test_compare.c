@@ -278,9 +278,10 @@ static void compare_resume_keeps_finished_cells(void **state)
 
     (void)state;
     remove(anew); /* as after a crash */
-    r = program_line("compare good.yaml --strategies sync -n 1,2,3 --out all --resume");
+    r = program_line("compare good.yaml --strategies '" COMPARE_TWO
+                     "' -n 1,2,3 --out all --resume");
     program_assert_success(r);
-    assert_non_null(strstr(r->out, "[1/3] sync, 1 rank: "));
+    assert_non_null(strstr(r->out, "[1/6] sync, 1 rank: "));
     assert_non_null(strstr(r->out, " (from before)\n"));
     assert_true(compare_changed_at(kept) == before);
     assert_true(program_exists(anew));
@@ -311,13 +312,34 @@ static void compare_resume_with_other_config_is_refused(void **state)
     (void)state;
     program_assert_error(program_line("compare good.yaml --strategies sync -n 1,2 --out all"), 2,
                          "--resume");
-    program_assert_error(
-        program_line("compare good.yaml --strategies sync -n 1,2 --out all --resume -s batch=16"),
-        2, "all/sync-1 is finished, but with another config");
+    program_assert_error(program_line("compare good.yaml --strategies '" COMPARE_TWO
+                                      "' -n 1,2,3 --out all --resume -s batch=16"),
+                         2, "all/sync-1 is finished, but with another config");
     program_assert_error(
         program_line("compare good.yaml --strategies sync -n 1 --out mine --resume"), 2,
         "no comparison has made it");
     assert_true(program_exists("mine/sync-1/thesis.txt"));
+}
+
+static void compare_resume_with_fewer_cells_is_refused(void **state)
+{
+    char *before = program_read("all/table.json"), *after;
+
+    (void)state;
+    program_assert_error(
+        program_line("compare good.yaml --strategies local -n 1 --out ./all --resume"), 2,
+        "./all/sync-1 is of this comparison, whose tables would lose it");
+    program_assert_error(
+        program_line("compare good.yaml --strategies '" COMPARE_TWO "' -n 1,3 --out all --resume"),
+        2, "all/sync-2 is of this comparison");
+    after = program_read("all/table.json");
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    program_remove("all/sync-3");
+    program_remove("all/sync-reduction-mean-3");
+    program_assert_success(
+        program_line("compare good.yaml --strategies '" COMPARE_TWO "' -n 1,2 --out all --resume"));
 }
 
 /* Their names are in the config of a cell that has run, and not in the one that is given. */
@@ -432,6 +454,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(compare_resume_keeps_finished_cells),
         cmocka_unit_test(compare_cells_apart_come_together),
         cmocka_unit_test(compare_resume_with_other_config_is_refused),
+        cmocka_unit_test(compare_resume_with_fewer_cells_is_refused),
         cmocka_unit_test(compare_resume_knows_measured_kernels),
         cmocka_unit_test(compare_without_gnuplot_writes_tables),
         cmocka_unit_test(compare_special_names_are_escaped),

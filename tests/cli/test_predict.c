@@ -277,6 +277,41 @@ static void predict_names_beyond_ascii_are_aligned(void **state)
     assert_non_null(strstr(r->out, "\neee.png  "));
 }
 
+/* The run's weights, each of them as large as floats nearly are. */
+static void put_huge_weights(const char *path)
+{
+    const float huge = 1e38F;
+    struct stat info;
+    char *file = program_read("digits/final.safetensors");
+    uint64_t header;
+
+    assert_non_null(file);
+    assert_int_equal(stat("digits/final.safetensors", &info), 0);
+    memcpy(&header, file, sizeof(header));
+    for (size_t at = 8 + header; at < (size_t)info.st_size; at += sizeof(huge))
+        memcpy(file + at, &huge, sizeof(huge));
+    program_write(path, file, (size_t)info.st_size);
+    free(file);
+}
+
+static void predict_overflow_names_no_class(void **state)
+{
+    const program_result *r;
+    json_t *object;
+
+    (void)state;
+    put_huge_weights("huge.safetensors");
+    r = program_line("predict huge.safetensors found/000.png found/001.png -c digits/config.yaml");
+    program_assert_error(r, 3, "found/000.png and others: what the network gives overflows");
+    assert_non_null(strstr(r->out, "\nfound/000.png  -      -\n"));
+    assert_null(strstr(r->err, "test loss"));
+    r = program_line("predict huge.safetensors found/000.png -c digits/config.yaml --json");
+    program_assert_error(r, 3, "found/000.png: what the network gives overflows");
+    object = said_of(r->out, "found/000.png");
+    assert_int_equal(json_array_size(json_object_get(object, "top")), 0);
+    json_decref(object);
+}
+
 static void predict_bad_image_is_named(void **state)
 {
     (void)state;
@@ -303,6 +338,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(predict_folder_names_are_kept),
         cmocka_unit_test(predict_other_size_is_resampled),
         cmocka_unit_test(predict_names_beyond_ascii_are_aligned),
+        cmocka_unit_test(predict_overflow_names_no_class),
         cmocka_unit_test(predict_bad_image_is_named), /* last: damages the run */
     };
     int failed;

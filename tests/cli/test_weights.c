@@ -167,6 +167,33 @@ static void export_then_import_gives_same_weights(void **state)
         program_line("import out.safetensors named.safetensors --shape 1,8,8 --classes 4 "
                      "--model '{name: mlp, hidden: [16]}'"));
     assert_same_tensor("sha256", "named.safetensors", "in.safetensors", 1);
+    /* which says itself what its samples are like */
+    program_assert_success(program_line("import out.safetensors said.safetensors --model '{name: "
+                                        "mlp, hidden: [16]}'"));
+    assert_same_tensor("sha256", "said.safetensors", "in.safetensors", 1);
+}
+
+/* Of a network that takes images of any size. */
+static void export_of_other_shape_says_no_crop(void **state)
+{
+    char *line;
+
+    (void)state;
+    program_write_text("crop.yaml",
+                       "layers: [{conv2d: {out: 4, kernel: 3}}, {adaptive_avgpool: 1}, flatten, "
+                       "{linear: 4}]\n"
+                       "data: {name: synthetic, shape: [1, 12, 12], classes: 4, samples: 32, "
+                       "center_crop: 8}\nbatch: 16\nepochs: 1\noptimizer: {name: sgd, lr: 0.1}\n");
+    program_assert_success(program_line("train crop.yaml --run-dir crop --quiet"));
+    program_assert_success(program_line("export crop crop.safetensors"));
+    line = weights_line("crop.safetensors", "cohort.center_crop");
+    assert_string_equal(line, "cohort.center_crop: 8");
+    free(line);
+    program_assert_success(program_line("export crop wide.safetensors --shape 1,20,20"));
+    line = weights_line("wide.safetensors", "cohort.sample");
+    assert_string_equal(line, "cohort.sample: 1,20,20");
+    free(line);
+    assert_null(strstr(program_line("inspect wide.safetensors")->out, "center_crop"));
 }
 
 /* Sum of one row of the confusion matrix in `eval --classes --json`, and its diagonal element. */
@@ -298,7 +325,8 @@ static void import_and_export_bad_arguments_are_refused(void **state)
         {"import base/final.safetensors x.safetensors -m mlp --set seed=1", 2, "--config"},
         {"import base/final.safetensors x.pt -c good.yaml", 2, "end in .safetensors"},
         {"import base/final.safetensors x.safetensors -m nonsuch", 2, "unknown model 'nonsuch'"},
-        {"import base/final.safetensors x.safetensors -m lenet5", 3, "does not fit the model"},
+        {"import base/final.safetensors x.safetensors -m lenet5 --shape 1,28,28", 3,
+         "does not fit the model"},
         {"import good.yaml x.safetensors -c good.yaml", 3, "is it a safetensors file?"},
         {"import nowhere x.safetensors -c good.yaml", 3, "nowhere: No such file"},
     };
@@ -344,6 +372,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(init_skip_leaves_classifier_random),
         cmocka_unit_test(init_bad_file_is_refused),
         cmocka_unit_test(export_then_import_gives_same_weights),
+        cmocka_unit_test(export_of_other_shape_says_no_crop),
         cmocka_unit_test(eval_of_checkpoint_finds_weights),
         cmocka_unit_test(resume_needs_no_initial_weights),
         cmocka_unit_test(eval_with_classes_gives_confusion_matrix),
