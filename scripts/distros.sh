@@ -83,7 +83,7 @@ goal()
 # The last words of a log on what its goals have shown.
 figures()
 {
-    sed -n 's/^done: .* \([0-9,]* samples\/s\)$/demo \1/p' "$log" | tail -n 1
+    sed -n 's/^done: .* \([0-9,]* samples\/s\).*/demo \1/p' "$log" | tail -n 1
     sed -n 's/.*tests passed, \([0-9]* tests\{0,1\} failed out of [0-9]*\).*/\1/p' "$log" | tail -n 1
     sed -n 's/^ok *onednn *\(oneDNN [0-9.]*\).*/\1/p' "$log" | tail -n 1
 }

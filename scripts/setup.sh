@@ -42,7 +42,7 @@ dataset-fashion-mnist -   # its data
 '
 test='
 libcmocka-dev pc:cmocka   # what they are written with
-?valgrind valgrind        # the test that counts instructions
+?valgrind valgrind        # the tests that count instructions and look for leaks
 ?libmpich-dev -           # the module for MPICH, and its tests
 ?mpich mpiexec.mpich      # its launcher
 ?dataset-fashion-mnist -  # tests that train on Fashion-MNIST

@@ -21,8 +21,7 @@ typedef struct co_launch_options {
     int ranks;     /* 0: 1, or the size of the MPI world when started by mpiexec */
     bool bind;     /* give each rank its share of the cores and bind it */
     bool fork_one; /* run even a single rank in a separate process */
-    bool
-        threads; /* ranks are threads of one process: the caller, or a separate one with fork_one */
+    bool threads;  /* ranks are threads of the caller; with fork_one, of one separate process */
     uint32_t timeout_ms; /* limit of every wait; 0: 300,000 */
 } co_launch_options;
 

@@ -21,8 +21,7 @@ typedef struct co_named_tensor {
     const char *name;
     co_dtype dtype;
     co_shape shape;
-    const void
-        *data; /* little-endian, row-major; from files of other programs perhaps not aligned */
+    const void *data; /* little-endian, row-major; of files from elsewhere perhaps not aligned */
     size_t bytes;
 } co_named_tensor;
 

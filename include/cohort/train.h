@@ -24,10 +24,10 @@ extern "C" {
 typedef struct co_model co_model;
 
 typedef struct co_model_options {
-    const char
-        *model; /* config text: "mnist-net", "{name: mlp, hidden: [128]}", or a list of layers */
-    const char *loss;        /* config text or NULL */
-    const char *backend;     /* "auto" (NULL), "onednn", "ref" */
+    const char *model; /* config text: "mnist-net", "{name: mlp, hidden: [128]}", or layers */
+    const char *loss;  /* config text or NULL */
+    /* NULL: "auto", the fastest for each layer; "cpu", our own alone; "onednn"; "ref" */
+    const char *backend;
     const char *precision;   /* config text or NULL: fp32. "bf16", "{level: O2, dtype: bf16}" */
     bool direct_convolution; /* no Winograd: slower, and closer to the definition */
     /** Keep only what goes into each block of the network, such as those of ResNets and

@@ -17,11 +17,10 @@
 
 /* What the caller accepts. */
 typedef struct co_open_rule {
-    co_status status; /* code for a missing, unreadable, too large or non-regular file */
-    bool own;         /* of a run directory: a symbolic link is refused */
-    uint64_t max;     /* bytes; 0: any number */
-    const char
-        *expected; /* "an IDX file", for the message where there is a folder; NULL: "a file" */
+    co_status status;     /* code for a missing, unreadable, too large or non-regular file */
+    bool own;             /* of a run directory: a symbolic link is refused */
+    uint64_t max;         /* bytes; 0: any number */
+    const char *expected; /* "an IDX file", where there is a folder instead; NULL: "a file" */
 } co_open_rule;
 
 /* A regular file for reading; *fd is the caller's. The message begins with the path. */

@@ -21,8 +21,7 @@ typedef struct co_catalog_set {
     const char *mirror[CO_CATALOG_MAX_MIRRORS]; /* addresses of the folder of the files */
     const co_catalog_file *file;                /* (n) */
     size_t n;
-    uint64_t
-        unpacked; /* the only file is a tar.gz, of at most so many bytes; 0: files as they are */
+    uint64_t unpacked; /* bytes, at most, of the only file, a tar.gz; 0: files as they are */
     const char *there; /* a file or folder that it has when it is complete */
 } co_catalog_set;
 

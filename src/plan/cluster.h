@@ -34,11 +34,10 @@ typedef struct co_cluster_link {
 
 /* Times of a network on one rank, published elsewhere, in place of measured ones. */
 typedef struct co_cluster_compute {
-    double
-        samples_per_second; /* forward, backward and update of one rank alone; 0: measured here */
-    int64_t batch;          /* at which that was */
-    double backward;        /* share of the step */
-    double weights;         /* trained elements; 0: the config's network */
+    double samples_per_second; /* a rank alone, with its update; 0: measured here */
+    int64_t batch;             /* at which that was */
+    double backward;           /* share of the step */
+    double weights;            /* trained elements; 0: the config's network */
 } co_cluster_compute;
 
 typedef struct co_cluster {

@@ -74,11 +74,10 @@ struct co_request {
     co_comm *comm; /* borrowed */
     co_coll_args args;
     bool done;
-    uint64_t number;        /* number among this rank's operations, for its watch */
-    co_request *next_spare; /* in co_comm.spare */
-    struct co_comm_observer
-        *observer;            /* notified when it is complete; NULL: none, or done already */
-    co_request *next_watched; /* of the ranks that it waits for */
+    uint64_t number;                   /* number among this rank's operations, for its watch */
+    co_request *next_spare;            /* in co_comm.spare */
+    struct co_comm_observer *observer; /* notified when it is complete; NULL: none, or done */
+    co_request *next_watched;          /* of the ranks that it waits for */
     uint64_t posted_ns;
     bool staged;               /* of memory that the transport cannot access: a request of comm.c */
     bool nccl;                 /* of memory of GPUs, which NCCL exchanges: likewise */
@@ -153,8 +152,7 @@ struct co_comm {
     co_request *spare; /* completed requests, to be reused by later posts; owned */
     struct co_staged *staged, *staged_spare; /* of memory of a device: to be posted yet; completed;
                                                 owned */
-    struct co_watch
-        *watch; /* where this rank records its state for others; NULL: nowhere; borrowed */
+    struct co_watch *watch; /* borrowed: this rank's state, for others; NULL: not recorded */
     struct co_comm_observer *observer; /* notified of completed operations; NULL: none; borrowed */
     struct co_nccl *nccl;              /* of memory of GPUs; NULL: none; owned */
 };

@@ -73,7 +73,8 @@ struct co_shm {
     int windows;         /* owned: memfd of the windows; -1: not supported by this kernel */
     unsigned char *window_base; /* owned mapping of all of it; NULL: none */
     size_t window_bytes;
-    unsigned char *base; /* owned mapping */
+    _Atomic size_t window_open; /* bytes from its start that this process may access */
+    unsigned char *base;        /* owned mapping */
     size_t size;
     size_t context_size, ring_bytes;                   /* of a context; of a ring's data */
     size_t watches_at, contexts;                       /* offsets in the region */
@@ -179,7 +180,15 @@ void co_shm_window_close(co_shm *shm);
    below. */
 enum { SHM_NO_MEMORY = -1, SHM_NO_ADDRESSES = -2 };
 int64_t co_shm_window_take(co_shm *shm, size_t bytes);
-void *co_shm_window_at(const co_shm *shm, int64_t offset);
+/* Make what all ranks have taken so far accessible. */
+void co_shm_window_admit(co_shm *shm);
+/* An offset that this rank or another one has taken. */
+static inline unsigned char *co_shm_window_at(co_shm *shm, size_t offset)
+{
+    if (offset >= atomic_load_explicit(&shm->window_open, memory_order_relaxed))
+        co_shm_window_admit(shm);
+    return shm->window_base + offset;
+}
 /* Allocate zeroed memory for the addresses; false: not enough. */
 bool co_shm_window_fill(const co_shm *shm, void *base, size_t bytes);
 /* Free the memory; the addresses are not reused. */

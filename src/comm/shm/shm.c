@@ -273,7 +273,7 @@ static co_status shm_window(void **base, co_comm *comm, size_t bytes)
     if (root[0] >= 0) {
         const bool same = root[1] == (int64_t)bytes;
 
-        at = co_shm_window_at(c->shm, root[0]);
+        at = co_shm_window_at(c->shm, (size_t)root[0]);
         enough = same ? co_shm_window_fill(c->shm, at + begin, end - begin) : -1;
         CO_TRY(co_comm_run(comm, &agree));
         if (enough > 0) {
@@ -303,13 +303,13 @@ static void shm_free_window(co_comm *comm, void *base, size_t bytes)
 
 static void *shm_alloc(co_comm *comm, size_t bytes)
 {
-    const co_shm *shm = ((shm_comm *)comm)->shm;
-    const int64_t offset = co_shm_window_take(((shm_comm *)comm)->shm, bytes);
+    co_shm *shm = ((shm_comm *)comm)->shm;
+    const int64_t offset = co_shm_window_take(shm, bytes);
     void *at;
 
     if (offset < 0)
         return NULL;
-    at = co_shm_window_at(shm, offset);
+    at = co_shm_window_at(shm, (size_t)offset);
     if (co_shm_window_fill(shm, at, bytes))
         return at;
     co_shm_window_empty(at, bytes);

@@ -75,7 +75,7 @@ static void slices_add_piece(const shm_step *s)
             const uint64_t in = co_shm_slot(s->c, p, s->step)->in;
 
             source[p] = p == s->rank ? out
-                        : in         ? s->c->shm->window_base + in - 1 + (at + done) * esize
+                        : in         ? co_shm_window_at(s->c->shm, in - 1) + (at + done) * esize
                                      : slices_slot(s, p, slices_at(s, s->rank, 0) + done);
         }
         if (s->size > 1)

@@ -62,7 +62,7 @@ static unsigned char *steps_small(const shm_step *s, int rank)
 static const unsigned char *steps_chunk(const shm_step *s, int rank, size_t at)
 {
     const shm_slot *slot = co_shm_slot(s->c, rank, s->step);
-    const unsigned char *chunk = slot->in                  ? s->c->shm->window_base + slot->in - 1
+    const unsigned char *chunk = slot->in ? co_shm_window_at(s->c->shm, slot->in - 1)
                                  : s->request->coll->small ? steps_small(s, rank)
                                                            : slot->data;
 
@@ -144,7 +144,7 @@ static unsigned char *steps_wanted(const shm_step *s, int rank, size_t at)
 {
     const uint64_t out = co_shm_slot(s->c, rank, s->step)->out;
 
-    return out ? s->c->shm->window_base + out - 1 + at * s->request->esize : NULL;
+    return out ? co_shm_window_at(s->c->shm, out - 1) + at * s->request->esize : NULL;
 }
 
 /* 1 + offset in the windows; 0: not in a window. */

@@ -2,8 +2,9 @@
  * window.c - memory that ranks share after they have started.
  *
  * It is a memfd without a name, so nobody else can access it. Each rank has mapped all of it, so
- * that offsets mean the same to all. Offsets are never reused; their memory is freed. Does not know
- * what it is used for.
+ * that offsets mean the same to all; what nobody has taken yet is not accessible, because reading a
+ * page of a file in memory allocates it, and leak checkers read all they can. Offsets are never
+ * reused; their memory is freed. Does not know what it is used for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +47,7 @@ static size_t window_wanted(void)
 
 static bool window_map(co_shm *shm, size_t bytes)
 {
-    void *base = co_map(bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, shm->windows);
+    void *base = co_map(bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, shm->windows);
 
     if (!base)
         return false;
@@ -86,6 +87,7 @@ void co_shm_window_close(co_shm *shm)
         close(shm->windows);
     shm->window_base = NULL;
     shm->window_bytes = 0;
+    atomic_store(&shm->window_open, 0);
     shm->windows = -1;
 }
 
@@ -113,9 +115,14 @@ int64_t co_shm_window_take(co_shm *shm, size_t bytes)
     return offset;
 }
 
-void *co_shm_window_at(const co_shm *shm, int64_t offset)
+void co_shm_window_admit(co_shm *shm)
 {
-    return shm->window_base + offset;
+    const shm_context *world = (const shm_context *)co_shm_context_at(shm, 0);
+    const size_t open = atomic_load(&shm->window_open);
+    const size_t end = (size_t)atomic_load(&world->windows);
+
+    if (end > open && mprotect(shm->window_base + open, end - open, PROT_READ | PROT_WRITE) == 0)
+        atomic_store(&shm->window_open, end);
 }
 
 /* Allocate now, because a page that is missing later would be a signal instead of an error. Pages
