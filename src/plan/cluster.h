@@ -14,7 +14,7 @@ typedef enum co_cluster_allreduce {
     CO_ALLREDUCE_RECURSIVE_DOUBLING,
     CO_ALLREDUCE_HALVING_DOUBLING,
     CO_ALLREDUCE_TREE,
-    CO_ALLREDUCE_BEST /* of these, for each size */
+    CO_ALLREDUCE_BEST /* of these, for each size or for a whole step */
 } co_cluster_allreduce;
 extern const char *const co_cluster_allreduces[];
 

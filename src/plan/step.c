@@ -253,8 +253,8 @@ static void step_finish(co_prediction *out, const plan_layout *l, double alone)
     out->fits = l->cluster->memory == 0 || out->memory * l->each <= l->cluster->memory;
 }
 
-bool co_plan_predict(co_prediction *out, const co_cluster *cluster, const co_plan_work *work,
-                     const co_choice *choice, int64_t ranks, double batch)
+static bool step_predict(co_prediction *out, const co_cluster *cluster, const co_plan_work *work,
+                         const co_choice *choice, int64_t ranks, double batch)
 {
     const int64_t each = co_plan_ranks_per_node(cluster, work->threads);
     const int64_t nodes = (ranks + each - 1) / each;
@@ -275,5 +275,22 @@ bool co_plan_predict(co_prediction *out, const co_cluster *cluster, const co_pla
     out->term[CO_TERM_STRAGGLERS] = alone * (step_stragglers(&l) - 1);
     out->term[CO_TERM_LOADING] = fmax(0, load - alone - out->term[CO_TERM_EXCHANGE]);
     step_finish(out, &l, fmax(alone, load));
+    return true;
+}
+
+/* The algorithm that is done first is not the best for a step that hides its latency. */
+bool co_plan_predict(co_prediction *out, const co_cluster *cluster, const co_plan_work *work,
+                     const co_choice *choice, int64_t ranks, double batch)
+{
+    co_cluster one = *cluster;
+    co_prediction other;
+
+    if (!step_predict(out, cluster, work, choice, ranks, batch))
+        return false;
+    if (cluster->allreduce != CO_ALLREDUCE_BEST)
+        return true;
+    for (one.allreduce = 0; one.allreduce < CO_ALLREDUCE_BEST; one.allreduce++)
+        if (step_predict(&other, &one, work, choice, ranks, batch) && other.step < out->step)
+            *out = other;
     return true;
 }

@@ -99,6 +99,39 @@ static void fast_link_leaves_the_last_bucket_alone(void **state)
     CLOSE(p.term[CO_TERM_EXCHANGE], 1.75 * (1 << 20) / 1e10 + 3e-6 + 96 / 1e10);
 }
 
+/* `best` is no worse than each of what it chooses from, and no better for a slower link. */
+static void best_algorithm_grows_with_latency(void **state)
+{
+    static const co_choice_kind kinds[] = {CO_CHOICE_SYNC, CO_CHOICE_STALE};
+    const co_plan_work work = step_work();
+    co_cluster cluster = step_cluster(1e9);
+    co_prediction best, one;
+
+    (void)state;
+    cluster.group = 16;
+    cluster.taper = 4;
+    cluster.shape = CO_TOPOLOGY_FAT_TREE;
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        const co_choice choice = {
+            .kind = kinds[k], .period = 1, .bucket_mib = 0.25, .measured = true};
+        double before = 0;
+
+        for (double latency = 1e-7; latency < 1e-2; latency *= 1.2) {
+            cluster.across.cost.latency = latency;
+            cluster.across.cost.overhead = latency / 10;
+            cluster.allreduce = CO_ALLREDUCE_BEST;
+            assert_true(co_plan_predict(&best, &cluster, &work, &choice, 512, 32));
+            assert_true(best.step >= before);
+            before = best.step;
+            for (int i = 0; i < CO_ALLREDUCE_BEST; i++) {
+                cluster.allreduce = i;
+                assert_true(co_plan_predict(&one, &cluster, &work, &choice, 512, 32));
+                assert_true(best.step <= one.step);
+            }
+        }
+    }
+}
+
 static void local_pays_the_exchange_once_in_a_round(void **state)
 {
     const co_plan_work work = step_work();
@@ -355,6 +388,7 @@ int main(void)
         cmocka_unit_test(step_of_one_rank_is_its_own_work),
         cmocka_unit_test(slow_link_binds_and_its_last_bucket_ends_the_step),
         cmocka_unit_test(fast_link_leaves_the_last_bucket_alone),
+        cmocka_unit_test(best_algorithm_grows_with_latency),
         cmocka_unit_test(local_pays_the_exchange_once_in_a_round),
         cmocka_unit_test(topk_grows_with_the_ranks_and_a_sum_does_not),
         cmocka_unit_test(half_precision_passes_between_nodes_once),
