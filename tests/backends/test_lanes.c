@@ -237,7 +237,7 @@ static void elements(const lanes_loops *lanes)
         assert_true(d[i] == (x[i] > 0 ? z[i] : 0));
     }
     x[1] = INFINITY;
-    lanes->drop(y, x, drop, 2, n);
+    lanes->drop(y, x, drop, 2, 1, n);
     for (int64_t i = 1; i < all; i++)
         assert_true(y[i] == (i % lanes->lanes == 1 ? 0 : 2 * x[i]));
     x[0] = x[1] = 0.5f;
@@ -414,18 +414,23 @@ static void lists(const lanes_loops *lanes, int64_t every, bool pooled)
     co_free(place);
 }
 
-/* Marks follow the item's one sequence of random numbers. */
+/* Marks follow the item's one sequence of random numbers, and come back from what is kept. */
 static void marks(const lanes_loops *lanes)
 {
     const int64_t n = 9;
     const co_rng rng = {0x123456789abcdef, CO_RNG_TEST | 5 << 8, UINT64_C(9) << 32 | 77, 0};
-    int32_t *mark = co_calloc_aligned((size_t)(n * lanes->lanes), sizeof(*mark));
+    const size_t all = (size_t)(n * lanes->lanes);
+    int32_t *mark = co_calloc_aligned(all, sizeof(*mark));
+    int32_t *again = co_calloc_aligned(all, sizeof(*again));
+    uint8_t kept[9 * LANES_MOST];
     uint32_t item[LANES_MOST];
 
-    assert_non_null(mark);
+    assert_true(mark && again);
     for (uint32_t l = 0; l < LANES_MOST; l++)
         item[l] = l * 0x10000001u;
-    lanes->mark(mark, &rng, item, 1u << 23, n);
+    lanes->mark(mark, kept, &rng, item, 1u << 23, n);
+    lanes->mark_again(again, kept, n);
+    assert_memory_equal(again, mark, all * sizeof(*mark));
     for (int64_t l = 0; l < lanes->lanes; l++) {
         const co_rng one = {rng.seed, rng.stream, rng.step, item[l]};
         float u[9];
@@ -435,6 +440,7 @@ static void marks(const lanes_loops *lanes)
             assert_int_equal(mark[e * lanes->lanes + l], u[e] < 0.5f ? -1 : 0);
     }
     co_free(mark);
+    co_free(again);
 }
 
 static void lanes_loops_of_every_level_equal_definition(void **state)

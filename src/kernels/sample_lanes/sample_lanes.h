@@ -152,10 +152,13 @@ typedef struct lanes_loops {
     void (*relu_gradient)(float *dx, const float *y, const float *dy, int64_t n);
     void (*add)(float *y, const float *a, const float *b, int64_t n);
     /* mark (n, lanes): all ones where the upper 24 bits of the lane's random word are below
-       `below` */
-    void (*mark)(int32_t *mark, const co_rng *rng, const uint32_t *item, uint32_t below, int64_t n);
-    /* y = drop ? 0 : x * scale, per lane */
-    void (*drop)(float *y, const float *x, const int32_t *drop, float scale, int64_t n);
+       `below`; kept (n, lanes) holds the same in bytes, for mark_again */
+    void (*mark)(int32_t *mark, uint8_t *kept, const co_rng *rng, const uint32_t *item,
+                 uint32_t below, int64_t n);
+    void (*mark_again)(int32_t *mark, const uint8_t *kept, int64_t n);
+    /* y (n, span) = drop (n) ? 0 : x * scale, per lane */
+    void (*drop)(float *y, const float *x, const int32_t *drop, float scale, int64_t n,
+                 int64_t span);
     /* The same with a mark for each of n elements; unaligned. */
     void (*drop_each)(float *y, const float *x, const int32_t *drop, float scale, int64_t n);
     /* per lane: sum x; sum (x - shift)^2; sum (x - shift) z */

@@ -360,12 +360,15 @@ static void lanes_add(float *y, const float *a, const float *b, int64_t n)
         simd_store(y + i, simd_load(a + i) + simd_load(b + i));
 }
 
-static void lanes_drop(float *y, const float *x, const int32_t *drop, float scale, int64_t n)
+static void lanes_drop(float *y, const float *x, const int32_t *drop, float scale, int64_t n,
+                       int64_t span)
 {
-    const ivec keep = *(const ivec *)drop == (ivec){0};
+    for (int64_t i = 0; i < n * LANES; i += LANES) {
+        const ivec keep = *(const ivec *)(drop + i) == (ivec){0};
 
-    for (int64_t i = 0; i < n * LANES; i += LANES)
-        simd_store(y + i, (vec)((ivec)(simd_load(x + i) * scale) & keep));
+        for (int64_t k = i * span; k < (i + LANES) * span; k += LANES)
+            simd_store(y + k, (vec)((ivec)(simd_load(x + k) * scale) & keep));
+    }
 }
 
 static void lanes_drop_each(float *y, const float *x, const int32_t *drop, float scale, int64_t n)
@@ -428,6 +431,7 @@ const lanes_loops LANES_TABLE = {
     .relu_gradient = lanes_relu_gradient,
     .add = lanes_add,
     .mark = lanes_mark,
+    .mark_again = lanes_mark_again,
     .drop = lanes_drop,
     .drop_each = lanes_drop_each,
     .sum = lanes_sum,

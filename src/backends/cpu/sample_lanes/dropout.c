@@ -46,9 +46,17 @@ static size_t dropout_mark_bytes(const co_call *call)
     return (size_t)dropout_draws(call) * LANES_MOST * sizeof(int32_t);
 }
 
+/* Bytes of what is kept of a block, (draws, lanes): to draw again takes longer than to read. */
+static size_t dropout_kept_bytes(const co_call *call)
+{
+    return (size_t)(dropout_draws(call) * lanes_choose()->lanes);
+}
+
 /* Scratch per thread: marks in lanes; for the plain layout, also marks in that. */
 static co_status dropout_plan(co_call *call)
 {
+    if (call->training)
+        call->workspace_bytes = (size_t)sample_lanes_blocks(call->in[0]) * dropout_kept_bytes(call);
     call->thread_scratch_bytes = dropout_mark_bytes(call) * (dropout_is_plain(call) ? 2 : 1);
     return dropout_is_plain(call) ? CO_OK : sample_lanes_plan_alike(call);
 }
@@ -58,9 +66,9 @@ static co_status dropout_plan_backward(co_call *call)
     return dropout_gradient_is_plain(call) ? CO_OK : sample_lanes_plan_backward_alike(call);
 }
 
-/* drop (draws, lanes): marks what the samples of this block lose. Only 24 bits of a random number
-   count, so u < p is an integer comparison. */
-static void dropout_mark(int32_t *drop, const co_call *call, const co_run *run, int64_t block)
+/* Only 24 bits of a random number count, so u < p is an integer comparison. */
+static void dropout_draw(int32_t *drop, uint8_t *kept, const co_call *call, const co_run *run,
+                         int64_t block)
 {
     const co_dropout_attr *a = call->attr;
     const co_rng rng = {run->seed, CO_RNG_DROPOUT | call->node << 8, run->values->given.step, 0};
@@ -69,8 +77,20 @@ static void dropout_mark(int32_t *drop, const co_call *call, const co_run *run, 
 
     for (int64_t l = 0; l < lanes && block * lanes + l < n; l++)
         sample[l] = run->sample[block * lanes + l];
-    lanes_choose()->mark(drop, &rng, sample, (uint32_t)ceil(a->p * 16777216.0),
+    lanes_choose()->mark(drop, kept, &rng, sample, (uint32_t)ceil(a->p * 16777216.0),
                          dropout_draws(call));
+}
+
+/* drop (draws, lanes): marks what the samples of this block lose. `run` NULL: what they lost in the
+   forward pass. */
+static void dropout_mark(int32_t *drop, const co_call *call, const co_run *run, int64_t block)
+{
+    uint8_t *kept = (uint8_t *)call->workspace + (size_t)block * dropout_kept_bytes(call);
+
+    if (run)
+        dropout_draw(drop, kept, call, run, block);
+    else
+        lanes_choose()->mark_again(drop, kept, dropout_draws(call));
 }
 
 /* `drop` is room for the marks. */
@@ -80,13 +100,10 @@ static void dropout_apply_block(float *y, const float *x, int32_t *drop, const c
     const co_dropout_attr *a = call->attr;
     const lanes_loops *lanes = lanes_choose();
     const int64_t draws = dropout_draws(call), span = dropout_span(call);
+    const int64_t at = b * draws * span * lanes->lanes;
 
     dropout_mark(drop, call, run, b);
-    for (int64_t e = 0; e < draws; e++) {
-        const int64_t at = (b * draws + e) * span * lanes->lanes;
-
-        lanes->drop(y + at, x + at, drop + e * lanes->lanes, (float)(1 / (1 - a->p)), span);
-    }
+    lanes->drop(y + at, x + at, drop, (float)(1 / (1 - a->p)), draws, span);
 }
 
 /* The same for the plain layout. */
@@ -135,9 +152,10 @@ static co_status dropout_backward(co_call *call, const co_run *run)
 {
     const bool rows = dropout_gradient_is_plain(call);
 
+    (void)run;
     if (call->grad_in[0])
         dropout_apply(call->grad_in[0]->data,
-                      rows ? call->grad_out[0]->data : sample_lanes_grad_out(call), call, run,
+                      rows ? call->grad_out[0]->data : sample_lanes_grad_out(call), call, NULL,
                       rows);
     return CO_OK;
 }
