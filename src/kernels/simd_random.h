@@ -44,20 +44,28 @@ SIMD_INLINE void simd_multiply_words(uvec *high, uvec *low, uvec a, uint32_t fac
 #endif
 }
 
-/* A block of counters in each lane, to its random words. */
-SIMD_INLINE void simd_philox(uvec c[4], uint64_t key)
+SIMD_INLINE void simd_philox_round(uvec c[4], uint32_t k0, uint32_t k1)
+{
+    uvec high[2], low[2];
+
+    simd_multiply_words(&high[0], &low[0], c[0], (uint32_t)CO_RNG_FACTOR_0);
+    simd_multiply_words(&high[1], &low[1], c[2], (uint32_t)CO_RNG_FACTOR_1);
+    c[0] = high[1] ^ c[1] ^ k0;
+    c[1] = low[1];
+    c[2] = high[0] ^ c[3] ^ k1;
+    c[3] = low[0];
+}
+
+/* A block of counters in each lane, to its random words; `chains` of them at once, as the rounds of
+   one wait for each other. */
+SIMD_INLINE void simd_philox(uvec (*c)[4], const int chains, uint64_t key)
 {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
 
     for (int round = 0; round < CO_RNG_ROUNDS; round++) {
-        uvec high[2], low[2];
-
-        simd_multiply_words(&high[0], &low[0], c[0], (uint32_t)CO_RNG_FACTOR_0);
-        simd_multiply_words(&high[1], &low[1], c[2], (uint32_t)CO_RNG_FACTOR_1);
-        c[0] = high[1] ^ c[1] ^ k0;
-        c[1] = low[1];
-        c[2] = high[0] ^ c[3] ^ k1;
-        c[3] = low[0];
+        SIMD_UNROLL(2)
+        for (int i = 0; i < chains; i++)
+            simd_philox_round(c[i], k0, k1);
         k0 += CO_RNG_WEYL_0;
         k1 += CO_RNG_WEYL_1;
     }
@@ -77,7 +85,7 @@ SIMD_INLINE void simd_random_words(uvec out[4], const co_rng *rng, uint32_t firs
     uvec c[4] = {*(const loose_uvec *)lane + first, (uvec){0} + rng->item,
                  (uvec){0} + (uint32_t)rng->step, (uvec){0} + rng->stream};
 
-    simd_philox(c, co_rng_key(rng));
+    simd_philox(&c, 1, co_rng_key(rng));
     {
         SIMD_ZIP_INTO(even_low, even_high, c[0], c[2]);
         SIMD_ZIP_INTO(odd_low, odd_high, c[1], c[3]);

@@ -7,13 +7,17 @@
 static void lanes_mark(int32_t *mark, uint8_t *kept, const co_rng *rng, const uint32_t *item,
                        uint32_t below, int64_t n)
 {
-    for (int64_t first = 0; first < n; first += 4) {
-        uvec c[4] = {(uvec){0} + (uint32_t)(first / 4), *(const loose_uvec *)item,
-                     (uvec){0} + (uint32_t)rng->step, (uvec){0} + rng->stream};
+    const uvec sample = *(const loose_uvec *)item;
+    const uvec step = (uvec){0} + (uint32_t)rng->step, stream = (uvec){0} + rng->stream;
 
-        simd_philox(c, co_rng_key(rng));
-        for (int64_t e = 0; e < 4 && first + e < n; e++) {
-            const ivec drop = (ivec)((c[e] >> 8) < below);
+    for (int64_t first = 0; first < n; first += 8) {
+        const uint32_t block = (uint32_t)(first / 4);
+        uvec c[2][4] = {{(uvec){0} + block, sample, step, stream},
+                        {(uvec){0} + block + 1, sample, step, stream}};
+
+        simd_philox(c, 2, co_rng_key(rng));
+        for (int64_t e = 0; e < 8 && first + e < n; e++) {
+            const ivec drop = (ivec)((c[e / 4][e % 4] >> 8) < below);
 
             *(ivec *)(mark + (first + e) * LANES) = drop;
             lanes_narrow(kept + (first + e) * LANES, drop & 1);
