@@ -150,8 +150,8 @@ static inline co_status co_loader_create(co_loader **out, const co_loader_option
 CO_API void co_loader_destroy(co_loader *loader);
 CO_API co_status co_loader_next_sized(co_batch *out, size_t size, co_loader *loader);
 /** The next batch, epoch after epoch without end; of several `shards` the samples of all, one shard
- *  after the other. Errors of samples are returned here: bytes that
- *  cannot be read, or a label that the data set does not have (CO_E_DATA names the sample). */
+ *  after the other. Errors of samples are returned here: bytes that cannot be read, or a label that
+ *  the data set does not have (CO_E_DATA names the sample). */
 static inline co_status co_loader_next(co_batch *out, co_loader *loader)
 {
     return co_loader_next_sized(out, sizeof(*out), loader);

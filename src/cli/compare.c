@@ -33,7 +33,7 @@ static const cli_option compare_option_table[] = {
     {"set", 's', CLI_LIST, offsetof(compare_options, set), "KEY=VALUE", 0, 0,
      "change the config of every cell; repeatable"},
     {"resume", 0, CLI_FLAG, offsetof(compare_options, resume), NULL, 0, 0,
-     "keep the finished cells of --out, run the others, further ones, too"},
+     "keep the finished cells of --out, run the others; name all of them"},
     {"cell", 0, CLI_COUNT, offsetof(compare_options, cell), "K", 1, 1000000,
      "run the K-th cell alone, without tables: for an array of jobs"},
     {"limit", 0, CLI_COUNT, offsetof(compare_options, limit_seconds), "SECONDS", 0, 1000000000,

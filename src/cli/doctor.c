@@ -31,8 +31,8 @@
 #define DOCTOR_LOW_DISK   ((uint64_t)512 << 20)
 #define DOCTOR_LOW_SHM    ((uint64_t)64 << 20)
 #define DOCTOR_LOW_FILES  256
-#define DOCTOR_LOW_ADDRESSES                                                                       \
-    ((uint64_t)1 << 30) /* two ranks share a quarter of that by themselves */
+/* Two ranks share a quarter of that, whatever the network. */
+#define DOCTOR_LOW_ADDRESSES ((uint64_t)1 << 30)
 
 typedef enum doctor_level { DOCTOR_OK, DOCTOR_NOTE, DOCTOR_WARN, DOCTOR_FAIL } doctor_level;
 
