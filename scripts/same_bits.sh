@@ -31,6 +31,8 @@ resnet50                   | resnet50      | 1   | data.samples=16;batch=8
 alexnet                    | alexnet       | 1   | data.samples=32;batch=16
 vgg11                      | vgg11         | 1   | data.samples=32;batch=16
 resnet9, bf16              | resnet9       | 1   | precision=bf16;data.samples=256
+gpt2, 4 layers             | gpt2-char     | 1   |
+gpt2, 4 layers, bf16       | gpt2-char     | 2   | precision=bf16
 resnet18 32x32, bf16       | resnet18-cifar | 1  | precision=bf16;data.samples=128;batch=32
 resnet9, O2                | resnet9       | 2   | precision=O2;data.samples=256
 resnet9, O3                | resnet9       | 1   | precision=O3;data.samples=256

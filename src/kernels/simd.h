@@ -5,6 +5,7 @@
 #ifndef CO_KERNELS_SIMD_H
 #define CO_KERNELS_SIMD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -198,11 +199,6 @@ SIMD_INLINE void simd_store_some(float *to, vec value, int64_t n)
 {
     _mm512_mask_storeu_ps(to, simd_first(n), (__m512)value);
 }
-
-SIMD_INLINE vec simd_splat_at(const float *from)
-{
-    return (vec)_mm512_set1_ps(*from);
-}
 #elif LANES == 8 && defined(__AVX2__)
 SIMD_INLINE __m256i simd_first(int64_t n)
 {
@@ -217,11 +213,6 @@ SIMD_INLINE vec simd_load_some(const float *from, int64_t n)
 SIMD_INLINE void simd_store_some(float *to, vec value, int64_t n)
 {
     _mm256_maskstore_ps(to, simd_first(n), (__m256)value);
-}
-
-SIMD_INLINE vec simd_splat_at(const float *from)
-{
-    return (vec)_mm256_broadcast_ss(from);
 }
 #elif LANES == 4
 /* Of addresses, so that there is no branch. */
@@ -239,11 +230,6 @@ SIMD_INLINE void simd_store_some(float *to, vec value, int64_t n)
         if (l < n)
             to[l] = value[l];
 }
-
-SIMD_INLINE vec simd_splat_at(const float *from)
-{
-    return simd_splat(*from);
-}
 #else
 SIMD_INLINE vec simd_load_some(const float *from, int64_t n)
 {
@@ -258,6 +244,46 @@ SIMD_INLINE void simd_store_some(float *to, vec value, int64_t n)
     memcpy(to, &value, (size_t)n * sizeof(*to));
 }
 #endif
+
+SIMD_INLINE vec simd_splat_at(const float *from)
+{
+#if LANES == 16 && defined(__AVX512F__)
+    return (vec)_mm512_set1_ps(*from);
+#elif LANES == 8 && defined(__AVX2__)
+    return (vec)_mm256_broadcast_ss(from);
+#else
+    return simd_splat(*from);
+#endif
+}
+
+/* sum + *x times w, with *x read by the product where an instruction can. */
+SIMD_INLINE vec simd_add_at(vec sum, const float *x, vec w)
+{
+#if LANES == 16 && defined(__AVX512F__)
+    __asm__("vfmadd231ps %1%{1to16%}, %2, %0" : "+v"(sum) : "m"(*x), "v"(w));
+    return sum;
+#else
+    return sum + *x * w;
+#endif
+}
+
+/* *x times each of `columns` vectors, added to their sums: *x is in a register, or `read` by each
+   product. A tile whose numbers follow each other reads half of them: then loads are fewer than
+   products, and instructions, which bound it where another thread shares the core, than with all in
+   registers. */
+SIMD_INLINE void simd_add_each(vec *sum, const float *x, const vec *w, const int columns,
+                               const bool read)
+{
+    const vec each = read ? (vec){0} : simd_splat_at(x);
+
+    SIMD_UNROLL(36) for (int q = 0; q < columns; q++)
+    {
+        if (read)
+            sum[q] = simd_add_at(sum[q], x, w[q]);
+        else
+            sum[q] += each * w[q];
+    }
+}
 
 /* From two vectors: the elements whose index lacks the bit, with b's moved up by it; or those whose
    index has it, with a's moved down. */

@@ -55,12 +55,9 @@ SIMD_INLINE void simd_tile_add(simd_tile_row *sum, const float *number, int64_t 
     vec factor[2];
 
     SIMD_UNROLL(36) for (int q = 0; q < columns; q++) factor[q] = simd_load(with + q * column);
-    SIMD_UNROLL(36) for (int p = 0; p < rows; p++)
-    {
-        const vec each = simd_splat_at(number + p * next);
-
-        SIMD_UNROLL(36) for (int q = 0; q < columns; q++) sum[p][q] += each * factor[q];
-    }
+    SIMD_UNROLL(36)
+    for (int p = 0; p < rows; p++)
+        simd_add_each(sum[p], number + p * next, factor, columns, p % 2 == 1);
 }
 
 /* `call(n)` for n of 1 to `most`: cases of a switch, so that n is a constant in each. */

@@ -114,20 +114,16 @@ SIMD_INLINE void attention_add_up(const attention_sums *s, int64_t width, const 
     SIMD_UNROLL(8)
     for (int r = 0; r < ATTENTION_TILE; r++)
         sum[r][0] = sum[r][1] = (vec){0};
+    SIMD_UNROLL_BY(2)
     for (int64_t i = 0, at = 0; i < s->terms; i++, at += s->step, from += s->from_step) {
         vec x[2];
 
         SIMD_UNROLL(2)
         for (int v = 0; v < vectors; v++)
             x[v] = whole ? simd_load_any(from + v * s->second) : simd_load_some(from, width);
-        SIMD_UNROLL(8) for (int r = 0; r < ATTENTION_TILE; r++)
-        {
-            const vec each = simd_splat_at(number.row[r] + at);
-
-            SIMD_UNROLL(2)
-            for (int v = 0; v < vectors; v++)
-                sum[r][v] += x[v] * each;
-        }
+        SIMD_UNROLL(8)
+        for (int r = 0; r < ATTENTION_TILE; r++)
+            simd_add_each(sum[r], number.row[r] + at, x, vectors, r % 2 == 1);
     }
     SIMD_UNROLL(8)
     for (int r = 0; r < ATTENTION_TILE; r++) {

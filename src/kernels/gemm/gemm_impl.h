@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "kernels/gemm/gemm.h"
-#include "kernels/simd.h"
+#include "kernels/simd_tile.h"
 
 #define GEMM_O 4
 
@@ -198,25 +198,16 @@ SIMD_INLINE void gemm_add_tile(const gemm_rows *to, int64_t columns, const float
                                const bool whole)
 {
     const int64_t first = columns < LANES ? columns : LANES, second = columns - first;
-    vec sum[GEMM_ROWS][2];
+    simd_tile_row sum[GEMM_ROWS];
 
-    SIMD_UNROLL(16) for (int p = 0; p < rows; p++) sum[p][0] = sum[p][1] = (vec){0};
+    simd_tile_clear(sum, rows, 2);
     for (int p = 0; add && p < rows; p++) {
         __builtin_prefetch(to->at + p * to->step, 1);
         __builtin_prefetch(to->at + p * to->step + LANES, 1);
     }
     SIMD_UNROLL_BY(4)
-    for (int64_t i = 0; i < l; i++, number += rows, panel += 2 * LANES) {
-        const vec a = simd_load(panel), b = simd_load(panel + LANES);
-
-        SIMD_UNROLL(16) for (int p = 0; p < rows; p++)
-        {
-            const vec each = simd_splat_at(number + p);
-
-            sum[p][0] += each * a;
-            sum[p][1] += each * b;
-        }
-    }
+    for (int64_t i = 0; i < l; i++, number += rows, panel += 2 * LANES)
+        simd_tile_add(sum, number, 1, panel, LANES, rows, 2);
     SIMD_UNROLL(16) for (int p = 0; p < rows; p++)
     {
         float *row = to->at + p * to->step;

@@ -3,6 +3,7 @@
  * these faster than pairs of BF16.
  */
 #include "kernels/gemm_half/gemm_half_common.h"
+#include "kernels/simd_tile.h"
 
 /* Rows of a that meet both vectors of a panel of b: a sum each in a register. */
 #define GEMM_HALF_ROWS 12
@@ -120,7 +121,7 @@ static void widened_half_columns(void *to, const gemm_half_from *from)
 SIMD_INLINE void widened_sum_up(float *to, const float *from, const float *bias, const float *a,
                                 const float *b, int64_t steps, const int rows)
 {
-    vec sum[GEMM_HALF_ROWS][2];
+    simd_tile_row sum[GEMM_HALF_ROWS];
 
     SIMD_UNROLL(16)
     for (int r = 0; r < rows; r++)
@@ -130,19 +131,10 @@ SIMD_INLINE void widened_sum_up(float *to, const float *from, const float *bias,
                     : bias ? simd_load_any(bias + h * LANES)
                            : (vec){0};
     for (int64_t s = 0; s < steps; s++, a += GEMM_HALF_CELLS, b += GEMM_HALF_CELLS)
-        SIMD_UNROLL_BY(4)
-    for (int k = 0; k < GEMM_HALF_STEP; k++) {
-        const vec first = simd_load(b + k * LANES);
-        const vec second = simd_load(b + (GEMM_HALF_STEP + k) * LANES);
-
-        SIMD_UNROLL(16) for (int r = 0; r < rows; r++)
-        {
-            const vec each = simd_splat_at(a + r * GEMM_HALF_STEP + k);
-
-            sum[r][0] += each * first;
-            sum[r][1] += each * second;
-        }
-    }
+        for (int k = 0; k < GEMM_HALF_STEP; k += 4)
+            SIMD_UNROLL(4)
+    for (int i = k; i < k + 4; i++)
+        simd_tile_add(sum, a + i, GEMM_HALF_STEP, b + i * LANES, GEMM_HALF_STEP * LANES, rows, 2);
     SIMD_UNROLL(16)
     for (int r = 0; r < rows; r++)
         SIMD_UNROLL(2)
