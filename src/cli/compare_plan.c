@@ -312,20 +312,13 @@ static bool plan_is_ours(const compare_plan *plan)
     return ours;
 }
 
-static const char *plan_last_name(const char *dir)
-{
-    const char *slash = strrchr(dir, '/');
-
-    return slash ? slash + 1 : dir;
-}
-
 /* Whether a cell of an earlier comparison is there, and not among those to come. */
 static bool plan_leaves_out(const compare_plan *plan, const char *name)
 {
     const co_cell folder = {.dir = plan->dir};
 
     for (size_t i = 0; i < plan->report.n_cell; i++)
-        if (strcmp(plan_last_name(plan->report.cell[i].dir), name) == 0)
+        if (strcmp(co_fs_name(plan->report.cell[i].dir), name) == 0)
             return false;
     return plan_has(&folder, name);
 }
@@ -341,12 +334,12 @@ static co_status plan_check_left_out(const compare_plan *plan)
     {
         const char *dir = json_string_value(json_object_get(cell, "run_dir"));
 
-        if (st != CO_OK || !dir || !plan_leaves_out(plan, plan_last_name(dir)))
+        if (st != CO_OK || !dir || !plan_leaves_out(plan, co_fs_name(dir)))
             continue;
         st = co_fail(CO_E_USAGE,
                      "%s/%s is of this comparison, whose tables would lose it: name its strategy, "
                      "ranks and seed, too (what is finished is kept), or remove it",
-                     plan->dir, plan_last_name(dir));
+                     plan->dir, co_fs_name(dir));
     }
     json_decref(cells);
     return st;

@@ -15,7 +15,7 @@ static const char apply_suffix[] = ".yaml";
 /* DIR/resnet9.yaml becomes resnet9-tuned.yaml, here: the folder may be the program's own. */
 static const char *apply_new_name(const tune_job *job)
 {
-    const char *slash = strrchr(job->path, '/'), *name = slash ? slash + 1 : job->path;
+    const char *name = co_fs_name(job->path);
     const size_t cut = sizeof(apply_suffix) - 1, n = strlen(name);
     const bool suffix = n > cut && strcmp(name + n - cut, apply_suffix) == 0;
 

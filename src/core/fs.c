@@ -328,6 +328,13 @@ co_status co_fs_join(char *out, size_t size, const char *folder, const char *nam
     return CO_OK;
 }
 
+const char *co_fs_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
 char *co_fs_join_new(const char *folder, const char *name)
 {
     const size_t size = strlen(folder) + strlen(name) + 2;

@@ -46,6 +46,8 @@ void co_fs_remove_folder(const char *path);
 co_status co_fs_join(char *out, size_t size, const char *folder, const char *name);
 /* The same in a co_calloc block; NULL: no memory. */
 char *co_fs_join_new(const char *folder, const char *name);
+/* What follows the last slash of a path, or all of it; in `path`. */
+const char *co_fs_name(const char *path);
 /* The nearest file `name`, in the folder of `file` or one of the two above it, to `out` (size
    bytes); 0: there is none. */
 int co_fs_find_above(char *out, size_t size, const char *file, const char *name);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/fs.h"
 #include "core/mem.h"
 #include "core/text.h"
 #include "data/shard_layout.h"
@@ -153,7 +154,7 @@ static walk_kind walk_kind_of(const char *ending)
    underscores are of programs. */
 static size_t walk_key(const char *name)
 {
-    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+    const char *base = co_fs_name(name);
     const char *dot = strchr(base, '.');
 
     if (!dot || dot == base || strncmp(base, "__", 2) == 0)

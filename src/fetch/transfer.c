@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/fs.h"
 #include "core/open.h"
 #include "core/text.h"
 #include "fetch/library.h"
@@ -49,14 +50,13 @@ static int transfer_progress(void *arg, curl_off_t total, curl_off_t now, curl_o
 {
     transfer_state *s = arg;
     const co_get_progress *progress = s->transfer->progress;
-    const char *slash = strrchr(s->transfer->url, '/');
 
     (void)up_total;
     (void)up;
     if (s->failed == CO_OK)
         s->failed =
-            progress->tick(progress->arg, slash ? slash + 1 : s->transfer->url,
-                           s->offset + (uint64_t)now, total > 0 ? s->offset + (uint64_t)total : 0);
+            progress->tick(progress->arg, co_fs_name(s->transfer->url), s->offset + (uint64_t)now,
+                           total > 0 ? s->offset + (uint64_t)total : 0);
     return s->failed != CO_OK;
 }
 

@@ -63,6 +63,8 @@ co_status co_schedule_create(co_schedule **out, const co_value *value, co_config
 void co_schedule_destroy(co_schedule *schedule);
 /* CO_E_USAGE when the schedule needs a length that `progress` leaves at 0. */
 co_status co_schedule_check(const co_schedule *schedule, const co_progress *progress);
+/* Updates of the warm-up. */
+uint64_t co_schedule_warmup(const co_schedule *schedule, const co_progress *progress);
 /* Factor on the base rate for the next update: the schedule's own, times the warm-up's
 
      start + (1 - start) (t + 1) / W   for updates t = 0 .. W - 1, and 1 from then on.

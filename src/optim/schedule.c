@@ -112,6 +112,13 @@ static double schedule_warmup(const co_schedule *schedule, const co_progress *pr
     return made < length ? start + (1 - start) * made / length : 1;
 }
 
+uint64_t co_schedule_warmup(const co_schedule *schedule, const co_progress *progress)
+{
+    const bool epochs = schedule->unit == SCHEDULE_EPOCH;
+
+    return (uint64_t)schedule->warmup * (epochs ? progress->steps_per_epoch : 1);
+}
+
 double co_schedule_factor(const co_schedule *schedule, const co_progress *progress)
 {
     co_progress now = *progress;
@@ -119,7 +126,6 @@ double co_schedule_factor(const co_schedule *schedule, const co_progress *progre
     now.at = now.step;
     if (schedule->unit == SCHEDULE_EPOCH)
         now.at = now.steps_per_epoch ? now.step / now.steps_per_epoch : 0;
-    now.warmup =
-        (uint64_t)schedule->warmup * (schedule->unit == SCHEDULE_EPOCH ? now.steps_per_epoch : 1);
+    now.warmup = co_schedule_warmup(schedule, &now);
     return schedule->ops->factor(schedule->self, &now) * schedule_warmup(schedule, &now);
 }

@@ -103,8 +103,6 @@ static co_status distributed_take_squares(co_distributed *d)
 co_status co_distributed_create_from(co_distributed **out, const co_distributed_values *values,
                                      const co_distributed_options *options)
 {
-    const co_progress lengths = {.steps_per_epoch = options->steps_per_epoch,
-                                 .total_steps = options->total_steps};
     co_store *store = options->model->store;
     const float *param = store->param;
     co_distributed *d;
@@ -122,7 +120,7 @@ co_status co_distributed_create_from(co_distributed **out, const co_distributed_
     if (st == CO_OK)
         st = co_schedule_create(&d->schedule, values->schedule, values->config);
     if (st == CO_OK)
-        st = co_schedule_check(d->schedule, &lengths);
+        st = distributed_check_schedule(d);
     if (st == CO_OK)
         st = distributed_lend_grad(d);
     if (st == CO_OK)

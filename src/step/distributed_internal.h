@@ -48,6 +48,9 @@ struct co_distributed {
 bool distributed_keeps_gradients(const co_strategy *strategy);
 /* CO_E_USAGE: they are, and have a scale. */
 co_status distributed_check_scale(const co_strategy *strategy, const co_scaler *scaler);
+/* CO_E_USAGE: the schedule needs a length that is unknown. Rank 0 warns of a warm-up longer than
+   the run. */
+co_status distributed_check_schedule(const co_distributed *d);
 /* CO_E_USAGE: the run is over before its first gradient is used. */
 co_status distributed_check_delay(const co_distributed *d);
 

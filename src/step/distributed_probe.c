@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/log.h"
 #include "core/plural.h"
 #include "step/distributed_internal.h"
 
@@ -56,6 +57,22 @@ co_status distributed_check_scale(const co_strategy *strategy, const co_scaler *
                    "precision: with the strategy %s, as it is set, gradients outlive their step, "
                    "and a loss scale holds for one step; say `loss_scale: 1`, or take sync",
                    strategy->ops->name);
+}
+
+co_status distributed_check_schedule(const co_distributed *d)
+{
+    const co_progress lengths = {.steps_per_epoch = d->options.steps_per_epoch,
+                                 .total_steps = d->options.total_steps};
+    const uint64_t warmup = co_schedule_warmup(d->schedule, &lengths);
+
+    CO_TRY(co_schedule_check(d->schedule, &lengths));
+    if (lengths.total_steps > 0 && warmup > lengths.total_steps &&
+        co_comm_rank(d->options.comm) == 0)
+        co_log(CO_LOG_WARN,
+               "schedule.warmup takes %llu updates, and the run has %llu: the rate never reaches "
+               "optimizer.lr",
+               (unsigned long long)warmup, (unsigned long long)lengths.total_steps);
+    return CO_OK;
 }
 
 co_status distributed_check_delay(const co_distributed *d)

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/fs.h"
 #include "core/mem.h"
 #include "core/open.h"
 #include "core/plugin.h"
@@ -112,13 +113,6 @@ co_status co_plugin_register(co_plugin_kind kind, const void *ops, size_t size, 
     return co_plugin_add(plugins, ops);
 }
 
-static const char *plugins_base(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 static bool plugins_has_file(const struct stat *info)
 {
     const size_t n = atomic_load(&plugins_loaded.n);
@@ -135,14 +129,14 @@ static bool plugins_has_name(const char *path)
     const size_t n = atomic_load(&plugins_loaded.n);
 
     for (size_t i = 0; i < n; i++)
-        if (strcmp(plugins_loaded.file[i].name, plugins_base(path)) == 0)
+        if (strcmp(plugins_loaded.file[i].name, co_fs_name(path)) == 0)
             return true;
     return false;
 }
 
 static co_status plugins_note(const char *path, const struct stat *info)
 {
-    char *name = co_strdup(plugins_base(path));
+    char *name = co_strdup(co_fs_name(path));
     co_status st = CO_OK;
     size_t n;
 

@@ -197,6 +197,23 @@ static void train_oversubscribed_ranks_are_warned_of(void **state)
     program_assert_error(program_line("train a.yaml -n 1024 -q --run-dir many"), 2, "1024 ranks");
 }
 
+static void train_warmup_beyond_the_end_is_warned_of(void **state)
+{
+    const program_result *r;
+
+    (void)state;
+    program_write_text("a.yaml", FIXTURES_CONFIG);
+    r = program_line("train a.yaml -n 2 -q --run-dir rising -s schedule.unit=step "
+                     "-s schedule.warmup=4 -s max_steps=3");
+    program_assert_success(r);
+    assert_string_equal(r->err, "cohort: warning: schedule.warmup takes 4 updates, and the run has "
+                                "3: the rate never reaches optimizer.lr\n");
+    r = program_line("train a.yaml -n 2 -q --run-dir risen -s schedule.unit=step "
+                     "-s schedule.warmup=3 -s max_steps=3");
+    program_assert_success(r);
+    assert_string_equal(r->err, "");
+}
+
 /* Groups and a dilation: convolutions that no kernel of the backend cpu takes. */
 static void train_layer_on_reference_kernels_is_said(void **state)
 {
@@ -250,6 +267,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(hint_for_key_as_option_is_given),
         cmocka_unit_test(hint_typed_as_printed_is_accepted),
         cmocka_unit_test(train_oversubscribed_ranks_are_warned_of),
+        cmocka_unit_test(train_warmup_beyond_the_end_is_warned_of),
         cmocka_unit_test(train_layer_on_reference_kernels_is_said),
         cmocka_unit_test(output_of_one_is_singular),
     };
