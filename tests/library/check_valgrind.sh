@@ -15,10 +15,24 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 
+# hwloc 2.12 loses 144 bytes each time that it reads the machine.
+cat >known.supp <<'END'
+{
+   hwloc
+   Memcheck:Leak
+   match-leak-kinds: definite
+   fun:malloc
+   obj:*/libhwloc.so.*
+   ...
+   fun:hwloc_topology_load
+}
+END
+
 # A rank in which something is found ends with 9, and the program with an error.
 checked()
 {
-    valgrind -q --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9 "$@" >log 2>&1 || {
+    valgrind -q --leak-check=full --errors-for-leak-kinds=definite --suppressions=known.supp \
+        --error-exitcode=9 "$@" >log 2>&1 || {
         cat log
         exit 1
     }
