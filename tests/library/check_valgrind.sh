@@ -15,7 +15,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 
-# hwloc 2.12 loses 144 bytes each time that it reads the machine.
+# hwloc 2.15 loses 144 bytes each time that it reads the machine.
 cat >known.supp <<'END'
 {
    hwloc
