@@ -41,7 +41,7 @@ SIMD_INLINE vec cell_meet(vec sum, float x, vec w)
     return sum + x * w;
 }
 
-/* The same with the word at x, without a register for it. */
+/* The same with the word at x; GCC keeps a float in a register nevertheless. */
 SIMD_INLINE vec cell_read(vec sum, const float *x, vec w)
 {
     return sum + *x * w;

@@ -268,9 +268,9 @@ SIMD_INLINE vec simd_add_at(vec sum, const float *x, vec w)
 }
 
 /* *x times each of `columns` vectors, added to their sums: *x is in a register, or `read` by each
-   product. A tile whose numbers follow each other reads half of them: then loads are fewer than
-   products, and instructions, which bound it where another thread shares the core, than with all in
-   registers. */
+   product. A tile reads half of its numbers, where that takes no instructions for their addresses:
+   then loads are fewer than products, and instructions, which bound it where another thread shares
+   the core, than with all in registers. */
 SIMD_INLINE void simd_add_each(vec *sum, const float *x, const vec *w, const int columns,
                                const bool read)
 {

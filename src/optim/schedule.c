@@ -104,7 +104,7 @@ co_status co_schedule_check(const co_schedule *schedule, const co_progress *prog
 }
 
 /* Rises from above `warmup_start` at the first update to 1 at the last of the warm-up. */
-static double schedule_warmup(const co_schedule *schedule, const co_progress *progress)
+static double schedule_rise(const co_schedule *schedule, const co_progress *progress)
 {
     const double length = (double)progress->warmup;
     const double made = (double)progress->step + 1, start = schedule->warmup_start;
@@ -127,5 +127,5 @@ double co_schedule_factor(const co_schedule *schedule, const co_progress *progre
     if (schedule->unit == SCHEDULE_EPOCH)
         now.at = now.steps_per_epoch ? now.step / now.steps_per_epoch : 0;
     now.warmup = co_schedule_warmup(schedule, &now);
-    return schedule->ops->factor(schedule->self, &now) * schedule_warmup(schedule, &now);
+    return schedule->ops->factor(schedule->self, &now) * schedule_rise(schedule, &now);
 }
