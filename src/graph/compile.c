@@ -303,6 +303,7 @@ static co_status compile_node(co_plan *plan, int index)
 
         if (!t)
             return CO_E_NOMEM;
+        t->tensor.read = var->read;
         plan->value[node->out[i]] = t;
         init.out[i] = &t->tensor;
     }

@@ -89,6 +89,7 @@ static void fuse_shape(co_tensor *out, const co_graph *graph, const co_node *las
     const int64_t batch = out->shape.dim[0];
 
     out->shape = graph->var[last->out[0]].shape;
+    out->read = graph->var[last->out[0]].read;
     out->shape.dim[0] = batch;
     out->bytes = (size_t)co_shape_count(&out->shape) * co_dtype_size(out->dtype);
 }

@@ -33,7 +33,7 @@ static co_status graph_add_var(int *out, co_graph *graph, const co_shape *shape,
                                int producer)
 {
     CO_TRY(graph_grow((void **)&graph->var, &graph->cap_var, graph->n_var, sizeof(co_var)));
-    graph->var[graph->n_var] = (co_var){*shape, dtype, producer};
+    graph->var[graph->n_var] = (co_var){.shape = *shape, .dtype = dtype, .producer = producer};
     *out = graph->n_var++;
     return CO_OK;
 }
@@ -308,6 +308,7 @@ co_status co_graph_finish(co_graph *graph)
         }
         node->range_end = graph->n_store;
     }
+    co_graph_find_read(graph);
     return CO_OK;
 }
 

@@ -13,7 +13,8 @@
 typedef struct co_var {
     co_shape shape;
     co_dtype dtype;
-    int producer; /* node, or -1 for an input of the graph */
+    int producer;   /* node, or -1 for an input of the graph */
+    co_extent read; /* as co_tensor has it; set by co_graph_finish */
 } co_var;
 
 typedef struct co_param {
@@ -107,6 +108,9 @@ co_status co_graph_name_param(co_graph *graph, int k, const char *name, int ones
    one more input (co_op.target). *out is the loss of each sample. */
 co_status co_graph_add_loss(int *out, co_graph *graph, const co_op *op, const char *name,
                             const void *attr, int output);
+
+/* Set co_var.read of all images. */
+void co_graph_find_read(co_graph *graph);
 
 /* Place parameters in the order in which backward finishes them. No node may be added after. */
 co_status co_graph_finish(co_graph *graph);

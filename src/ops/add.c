@@ -25,5 +25,6 @@ const co_op co_op_add = {
     .pointwise = true,
     .is_sum = true,
     .shape = add_shape,
+    .receptive = rules_same_extent,
     .onnx = "Add",
 };

@@ -52,5 +52,6 @@ const co_op co_op_avgpool = {
     .check = rules_check_pool,
     .shape = rules_shape_pool,
     .work = avgpool_work,
+    .receptive = rules_pool_extent,
     .write_onnx = avgpool_onnx,
 };

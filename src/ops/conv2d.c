@@ -113,6 +113,14 @@ static void conv2d_work(co_op_work *out, const co_shape *in, const co_shape *out
     *out = (co_op_work){all, all, all};
 }
 
+static co_extent conv2d_receptive(co_extent out, const void *attr)
+{
+    const co_conv2d_attr *a = attr;
+
+    return (co_extent){(out.rows - 1) * a->s[0] + a->d[0] * (a->k[0] - 1) + 1 - a->p[0],
+                       (out.columns - 1) * a->s[1] + a->d[1] * (a->k[1] - 1) + 1 - a->p[1]};
+}
+
 static void conv2d_onnx(co_onnx *to, const co_shape *in, const co_shape *out, const void *attr)
 {
     const co_conv2d_attr *a = attr;
@@ -138,5 +146,6 @@ const co_op co_op_conv2d = {
     .shape = conv2d_shape,
     .params = conv2d_params,
     .work = conv2d_work,
+    .receptive = conv2d_receptive,
     .write_onnx = conv2d_onnx,
 };

@@ -33,6 +33,7 @@ const co_op co_op_dropout = {
     .n_out = 1,
     .grad_in = 1,
     .shape = rules_shape_same,
+    .receptive = rules_same_extent,
     .onnx = "Identity", /* no effect in inference */
 };
 
@@ -46,5 +47,6 @@ const co_op co_op_dropout2d = {
     .n_out = 1,
     .grad_in = 1,
     .shape = dropout2d_shape,
+    .receptive = rules_same_extent,
     .onnx = "Identity",
 };

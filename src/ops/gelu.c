@@ -73,6 +73,7 @@ const co_op co_op_gelu = {
     .grad_in = 1,
     .pointwise = true,
     .shape = rules_shape_same,
+    .receptive = rules_same_extent,
     .work = gelu_work,
     .write_onnx = gelu_onnx,
 };

@@ -47,5 +47,6 @@ const co_op co_op_maxpool = {
     .check = rules_check_pool,
     .shape = rules_shape_pool,
     .work = maxpool_work,
+    .receptive = rules_pool_extent,
     .write_onnx = maxpool_onnx,
 };

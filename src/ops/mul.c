@@ -33,6 +33,7 @@ const co_op co_op_mul = {
     .saves = CO_SAVES_IN,
     .grad_in = 1 | 2,
     .shape = mul_shape,
+    .receptive = rules_same_extent,
     .work = mul_work,
     .onnx = "Mul",
 };

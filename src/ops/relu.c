@@ -13,5 +13,6 @@ const co_op co_op_relu = {
     .grad_in = 1,
     .pointwise = true,
     .shape = rules_shape_same,
+    .receptive = rules_same_extent,
     .onnx = "Relu",
 };

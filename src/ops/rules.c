@@ -126,6 +126,20 @@ co_status rules_shape_pool(co_shape *out, const co_shape *in, const void *attr)
     return rules_need_size(out, "output");
 }
 
+co_extent rules_same_extent(co_extent out, const void *attr)
+{
+    (void)attr;
+    return out;
+}
+
+co_extent rules_pool_extent(co_extent out, const void *attr)
+{
+    const co_pool_attr *a = attr;
+
+    return (co_extent){(out.rows - 1) * a->s[0] + a->k[0] - a->p[0],
+                       (out.columns - 1) * a->s[1] + a->k[1] - a->p[1]};
+}
+
 /* (He et al., arXiv:1502.01852) for the two that are called kaiming; the default is theirs with a
    negative slope of sqrt(5), which PyTorch starts layers with. */
 enum {

@@ -20,6 +20,10 @@ co_status rules_need_image(const co_shape *in);
 co_status rules_need_matrix(const co_shape *in);
 co_status rules_need_rows(const co_shape *in);
 
+/* Receptive fields: of an op whose results each depend on the element at their place; of windows. */
+co_extent rules_same_extent(co_extent out, const void *attr);
+co_extent rules_pool_extent(co_extent out, const void *attr);
+
 /* A tensor is small enough for every later size to be computed without overflow. */
 co_status rules_need_size(const co_shape *shape, const char *what);
 

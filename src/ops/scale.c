@@ -33,5 +33,6 @@ const co_op co_op_scale = {
     .n_out = 1,
     .grad_in = 1,
     .shape = rules_shape_same,
+    .receptive = rules_same_extent,
     .write_onnx = scale_onnx,
 };

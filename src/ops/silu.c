@@ -30,6 +30,7 @@ const co_op co_op_silu = {
     .saves = CO_SAVES_IN,
     .grad_in = 1,
     .shape = rules_shape_same,
+    .receptive = rules_same_extent,
     .work = silu_work,
     .write_onnx = silu_onnx,
 };

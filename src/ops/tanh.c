@@ -22,6 +22,7 @@ const co_op co_op_tanh = {
     .saves = CO_SAVES_OUT, /* its slope is a function of its value */
     .grad_in = 1,
     .shape = rules_shape_same,
+    .receptive = rules_same_extent,
     .work = tanh_work,
     .onnx = "Tanh",
 };

@@ -201,13 +201,44 @@ static void check_maxpool(const lanes_loops *lanes, const lanes_pool *p)
     co_free(place);
 }
 
+/* Rows of results that are further apart: the same, and nothing between them is touched. */
+static void check_maxpool_step(const lanes_loops *lanes, const lanes_pool *p)
+{
+    const int64_t n = lanes->lanes, row = p->ow * n, step = row + n;
+    float *x = make_numbers(20, p->h * p->w * n), *y = make_numbers(21, p->oh * row);
+    float *apart = make_numbers(22, p->oh * step);
+    uint8_t *place = co_calloc_aligned((size_t)(p->oh * row), 1);
+    uint8_t *places = co_calloc_aligned((size_t)(p->oh * step), 1);
+    const float between = 7;
+    lanes_pool wide = *p;
+
+    assert_true(place && places);
+    memset(places, 77, (size_t)(p->oh * step));
+    for (int64_t i = 0; i < p->oh * step; i++)
+        apart[i] = between;
+    wide.step = p->ow + 1;
+    lanes->maxpool(y, place, x, p);
+    lanes->maxpool(apart, places, x, &wide);
+    for (int64_t u = 0; u < p->oh; u++) {
+        assert_memory_equal(apart + u * step, y + u * row, (size_t)row * sizeof(float));
+        assert_memory_equal(places + u * step, place + u * row, (size_t)row);
+        for (int64_t i = u * step + row; i < (u + 1) * step; i++)
+            assert_true(apart[i] == between && places[i] == 77);
+    }
+    co_free(x);
+    co_free(y);
+    co_free(apart);
+    co_free(place);
+    co_free(places);
+}
+
 /* Each with ReLU after it, too: outputs that are zero have no gradient. */
 static void maxpool_windows(const lanes_loops *lanes)
 {
     static const lanes_pool pool[] = {
-        {8, 6, 4, 3, 2, 2, 2, 2, 0, 0, false}, {9, 7, 4, 3, 2, 2, 2, 2, 0, 0, false},
-        {9, 8, 5, 4, 3, 3, 2, 2, 1, 1, false}, {7, 5, 3, 2, 1, 2, 3, 3, 0, 0, false},
-        {6, 6, 6, 4, 3, 3, 1, 1, 1, 0, false}, {4, 5, 3, 3, 2, 2, 2, 2, 1, 1, false},
+        {8, 6, 4, 3, 3, 2, 2, 2, 2, 0, 0, false}, {9, 7, 4, 3, 3, 2, 2, 2, 2, 0, 0, false},
+        {9, 8, 5, 4, 4, 3, 3, 2, 2, 1, 1, false}, {7, 5, 3, 2, 2, 1, 2, 3, 3, 0, 0, false},
+        {6, 6, 6, 4, 4, 3, 3, 1, 1, 1, 0, false}, {4, 5, 3, 3, 3, 2, 2, 2, 2, 1, 1, false},
     };
 
     for (size_t i = 0; i < 2 * sizeof(pool) / sizeof(pool[0]); i++) {
@@ -215,6 +246,7 @@ static void maxpool_windows(const lanes_loops *lanes)
 
         p.relu = i % 2;
         check_maxpool(lanes, &p);
+        check_maxpool_step(lanes, &p);
     }
 }
 

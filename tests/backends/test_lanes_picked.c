@@ -29,12 +29,14 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Places of all kinds, and planes with columns of zeros. */
+/* Places of all kinds, and planes with columns of zeros. With more than one row or column of
+   windows, the last is without gradient and left out. */
 static picked_case make_case(const lanes_window *s, int lanes)
 {
     const int64_t width = s->w + 2 * s->pad_w;
-    picked_case c = {.s = *s, .dy = {.oh = s->oh / 2, .ow = s->ow / 2}};
-    const int64_t n = s->o * c.dy.oh * c.dy.ow * lanes;
+    const int64_t oh = s->oh / 2, ow = s->ow / 2, n = s->o * oh * ow * lanes;
+    picked_case c = {.s = *s,
+                     .dy = {.oh = oh, .ow = ow, .rows = oh - (oh > 1), .columns = ow - (ow > 1)}};
     float *choice = make_numbers(3, n);
     uint8_t *place = co_calloc_aligned((size_t)n, 1);
 
@@ -71,7 +73,7 @@ static double define(const picked_case *c, int lanes, int64_t o, int64_t i, int6
         const int64_t row = v / c->dy.ow * 2 + place / 2 + i - c->s.pad_h;
         const int64_t column = v % c->dy.ow * 2 + place % 2 + j;
 
-        if (place == LANES_NOWHERE)
+        if (place == LANES_NOWHERE || v / c->dy.ow >= c->dy.rows || v % c->dy.ow >= c->dy.columns)
             continue;
         if (i < 0)
             sum += (double)c->dy.value[at];

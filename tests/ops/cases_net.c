@@ -58,6 +58,27 @@ const ops_case cases_net[] = {
      "conv2d {out: 16, kernel: 5}; relu; maxpool {kernel: 2}; flatten;"
      "linear {out: 120}; relu; linear {out: 84}; relu; linear {out: 10}; cross_entropy",
      true},
+    {"net windows that leave rows and columns out",
+     2,
+     {3, {1, 32, 32}},
+     "conv2d {out: 16, kernel: 5}; maxpool {kernel: 2}; relu;"
+     "conv2d {out: 32, kernel: 5}; maxpool {kernel: 2}; relu; dropout {p: 0.4};"
+     "maxpool {kernel: 2}; flatten; linear {out: 7}; cross_entropy",
+     true},
+    {"net windows that leave different rows and columns out",
+     17,
+     {3, {2, 21, 17}},
+     "conv2d {out: 5, kernel: [3, 2], padding: 1}; relu; maxpool {kernel: 2};"
+     "conv2d {out: 6, kernel: 3, dilation: 2, padding: 2}; maxpool {kernel: [2, 1]};"
+     "dropout2d {p: 0.2}; avgpool {kernel: [3, 5]}; flatten; linear {out: 3}; cross_entropy",
+     true},
+    {"net rows read by one of two readers",
+     3,
+     {3, {1, 15, 14}},
+     "conv2d {out: 4, kernel: 3}; maxpool {kernel: 2}; keep;"
+     "conv2d {out: 4, kernel: 3, padding: 1}; add; maxpool {kernel: 4}; flatten; linear {out: 3};"
+     "cross_entropy",
+     true},
     {"net residual block",
      2,
      {3, {8, 6, 6}},

@@ -53,9 +53,17 @@ typedef struct co_tensor {
     co_shape shape;
     co_dtype dtype;
     co_layout layout;
-    size_t bytes; /* size of `data`; a layout may pad. 0 while planning: the plain size */
-    void *data;   /* NULL before bind, and for a gradient nobody needs */
+    co_extent read; /* see co_tensor_read */
+    size_t bytes;   /* size of `data`; a layout may pad. 0 while planning: the plain size */
+    void *data;     /* NULL before bind, and for a gradient nobody needs */
 } co_tensor;
+
+/** The part of an image (N, C, H, W) that any result depends on. The kernel that makes the tensor
+ * may leave zeros in the rest, where its gradient is 0. */
+static inline co_extent co_tensor_read(const co_tensor *t)
+{
+    return t->read.rows ? t->read : (co_extent){t->shape.dim[2], t->shape.dim[3]};
+}
 
 #define CO_CALL_MAX_FUSED 2
 

@@ -44,6 +44,11 @@ typedef struct co_op_work {
     double backward_param; /* for that of its parameters */
 } co_op_work;
 
+/** A part of an image (N, C, H, W): its first rows and columns. */
+typedef struct co_extent {
+    int64_t rows, columns;
+} co_extent;
+
 /** The type in which an op computes under mixed precision. */
 typedef enum co_op_precision {
     CO_PRECISION_FOLLOW = 0, /* that of its inputs; of two types the wider */
@@ -131,6 +136,10 @@ typedef struct co_op {
     /** The amount of work, for profiles; shapes with the batch in dimension 0. NULL: one operation
      *  for each element of out[0], forward and backward. */
     void (*work)(co_op_work *out, const co_shape *in, const co_shape *out_shape, const void *attr);
+
+    /** The receptive field of a part of the result: the part of each input that is an image on which
+     *  `out` of out[0], an image too, depends. May be more than the image has. NULL: all. */
+    co_extent (*receptive)(co_extent out, const void *attr);
 
     /** The ONNX operator (opset 13) that computes the op in inference from the same inputs,
      *  parameters and buffers, without attributes. "Identity": the output is the input. */

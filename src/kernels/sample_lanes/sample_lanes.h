@@ -97,19 +97,21 @@ typedef struct lanes_sorting {
     int32_t *count;
 } lanes_sorting;
 
-/* Pooling windows within one plane; padding columns are not stored. */
+/* Pooling windows within one plane; padding columns are not stored. maxpool: rows of results, and
+   of places, are `step` vectors apart. */
 typedef struct lanes_pool {
-    int64_t h, w, oh, ow;
+    int64_t h, w, oh, ow, step;
     int64_t kh, kw, sh, sw, ph, pw;
     bool relu; /* after maxpool; places are LANES_NOWHERE where the result is 0 */
 } lanes_pool;
 
 /* The gradient of pooling windows of 2 x 2, and the places of their maxima. */
 typedef struct lanes_pooled {
-    const float *value;   /* (o, oh, ow) vectors */
-    const uint8_t *place; /* LANES_NOWHERE: counts as zero */
-    int64_t oh, ow;       /* windows */
-    const float *zeros;   /* a row as wide as the planes of x, for rows outside the image */
+    const float *value;    /* (o, oh, ow) vectors */
+    const uint8_t *place;  /* LANES_NOWHERE: counts as zero */
+    int64_t oh, ow;        /* windows */
+    int64_t rows, columns; /* of them, the first, beyond which the gradient is 0 */
+    const float *zeros;    /* a row as wide as the planes of x, for rows outside the image */
 } lanes_pooled;
 
 /* Loops that depend on the number of lanes, compiled once per instruction set. A plane is `n`

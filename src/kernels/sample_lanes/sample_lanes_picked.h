@@ -98,9 +98,9 @@ static void lanes_correlate_picked(float *sum, float *bias_sum, const lanes_pool
 {
     const int64_t width = (s->w + 2 * s->pad_w) * LANES, row = dy->ow * LANES;
     const int64_t part = lanes_part(s->kw, LANES_PICKED_TAPS);
-    lanes_picked p = {.windows = dy->ow, .step = s->kw * LANES};
+    lanes_picked p = {.windows = dy->columns, .step = s->kw * LANES};
 
-    for (int64_t u = 0; u < dy->oh; u++)
+    for (int64_t u = 0; u < dy->rows; u++)
         for (int64_t i = 0; i < s->kh; i += LANES_PICKED_ROWS) {
             const int rows = lanes_least(s->kh - i, LANES_PICKED_ROWS);
 

@@ -80,7 +80,8 @@ SIMD_INLINE void lanes_maxpool_2x2(float *y, uint8_t *place, const float *x, con
     const ivec none = {0};
 
     for (int64_t u = 0; u < p->oh; u++)
-        for (int64_t v = 0; v < p->ow; v++, y += LANES) {
+        for (int64_t v = 0; v < p->ow; v++) {
+            const int64_t at = (u * p->step + v) * LANES;
             const float *from = x + (u * p->sh * p->w + v * p->sw) * LANES;
             const float *below = from + p->w * LANES;
             const lanes_found top = lanes_larger((lanes_found){simd_load(from), none},
@@ -88,8 +89,7 @@ SIMD_INLINE void lanes_maxpool_2x2(float *y, uint8_t *place, const float *x, con
             const lanes_found low = lanes_larger((lanes_found){simd_load(below), none + 2},
                                                  (lanes_found){simd_load(below + LANES), none + 3});
 
-            lanes_put_found(y, place, lanes_larger(top, low), relu);
-            place = place ? place + LANES : NULL;
+            lanes_put_found(y + at, place ? place + at : NULL, lanes_larger(top, low), relu);
         }
 }
 
@@ -104,12 +104,12 @@ static void lanes_maxpool(float *y, uint8_t *place, const float *x, const lanes_
         return;
     }
     for (int64_t u = 0; u < p->oh; u++)
-        for (int64_t v = 0; v < p->ow; v++, y += LANES) {
+        for (int64_t v = 0; v < p->ow; v++) {
+            const int64_t at = (u * p->step + v) * LANES;
             lanes_found found;
 
             found.value = lanes_find_max(&found.at, x, p, u * p->sh - p->ph, v * p->sw - p->pw);
-            lanes_put_found(y, place, found, p->relu);
-            place = place ? place + LANES : NULL;
+            lanes_put_found(y + at, place ? place + at : NULL, found, p->relu);
         }
 }
 

@@ -139,12 +139,25 @@ static int64_t conv2d_band(const lanes_conv2d *self)
 
     while (self->wino && band * self->pool.sh % LANES_WINOGRAD_ROWS != 0)
         band++;
-    return band < self->pool.oh ? band : self->pool.oh;
+    return band < self->read.rows ? band : self->read.rows;
 }
 
 size_t lanes_conv2d_block_bytes(const lanes_window *s, int64_t rows)
 {
     return (size_t)(s->o * rows * s->ow * lanes_choose()->lanes) * sizeof(float);
+}
+
+/* The max pooling that is fused, and what it needs of the convolution. */
+static void conv2d_describe_pool(lanes_conv2d *self, const co_call *call)
+{
+    lanes_pool *pool = &self->pool;
+
+    *pool = sample_lanes_describe_pool(call->fused_attr[call->fused[0] == &co_op_maxpool ? 0 : 1],
+                                       call->unfused_shape.dim, call->out[0]->shape.dim);
+    pool->relu = call->fused[1] != NULL;
+    self->read = co_tensor_read(call->out[0]);
+    self->needed.oh = (self->read.rows - 1) * pool->sh + pool->kh;
+    self->needed.ow = (self->read.columns - 1) * pool->sw + pool->kw;
 }
 
 static co_status conv2d_plan(co_call *call)
@@ -153,20 +166,19 @@ static co_status conv2d_plan(co_call *call)
     size_t own;
 
     conv2d_describe(self, call);
+    self->needed = self->forward;
+    self->pooled = call->fused[0] != NULL;
+    if (self->pooled)
+        conv2d_describe_pool(self, call);
     sample_lanes_block(call->out[0]);
     self->threads = sample_lanes_threads(call);
     call->workspace_bytes = self->place = lanes_conv2d_aligned(sample_lanes_room(call->in[0]));
-    self->wino = !call->direct_convolution && lanes_winograd_pays(&self->forward);
-    self->work = lanes_conv2d_aligned(lanes_conv2d_pad_bytes(&self->forward));
-    self->rows = own = self->work + (self->wino ? lanes_conv2d_work_bytes(&self->forward) : 0);
-    self->pooled = call->fused[0] != NULL;
+    self->wino = !call->direct_convolution && lanes_winograd_pays(&self->needed);
+    self->work = lanes_conv2d_aligned(lanes_conv2d_pad_bytes(&self->needed));
+    self->rows = own = self->work + (self->wino ? lanes_conv2d_work_bytes(&self->needed) : 0);
     if (self->pooled) {
-        self->pool =
-            sample_lanes_describe_pool(call->fused_attr[call->fused[0] == &co_op_maxpool ? 0 : 1],
-                                       call->unfused_shape.dim, call->out[0]->shape.dim);
-        self->pool.relu = call->fused[1] != NULL;
         self->band = conv2d_band(self);
-        own += lanes_conv2d_block_bytes(&self->forward,
+        own += lanes_conv2d_block_bytes(&self->needed,
                                         (self->band - 1) * self->pool.sh + self->pool.kh);
     }
     cpu_need_scratch(call, self->wino ? lanes_conv2d_form_bytes(&self->forward) : 0, own);
@@ -206,6 +218,22 @@ static void conv2d_correlate(float *y, const co_call *call, char *own, const flo
         lanes->correlate(y, x, call->param[0].data, bias, s);
 }
 
+/* What nobody reads of a block becomes 0, and its maxima are nowhere. */
+static void conv2d_clear_unread(float *y, uint8_t *place, const lanes_conv2d *self)
+{
+    const int64_t lanes = lanes_choose()->lanes;
+    const int64_t rows = self->pool.oh, columns = self->pool.ow;
+
+    for (int64_t r = 0; r < self->forward.o * rows; r++) {
+        const int64_t used = r % rows < self->read.rows ? self->read.columns : 0;
+        const int64_t at = (r * columns + used) * lanes, n = (columns - used) * lanes;
+
+        memset(y + at, 0, (size_t)n * sizeof(float));
+        if (place)
+            memset(place + at, LANES_NOWHERE, (size_t)n);
+    }
+}
+
 /* One block: computes the rows that a band of windows needs, of some channels, and pools them at
    once, while they are in L1. */
 static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call, char *own,
@@ -215,11 +243,13 @@ static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call,
     const lanes_loops *lanes = lanes_choose();
     float *rows = (float *)(void *)(own + self->rows);
     const int64_t wide = self->pool.ow * lanes->lanes, all = self->forward.o;
-    lanes_window s = self->forward;
+    lanes_window s = self->needed;
     lanes_pool pool = self->pool;
 
-    for (int64_t u = 0; u < self->pool.oh; u += self->band) {
-        pool.oh = self->pool.oh - u < self->band ? self->pool.oh - u : self->band;
+    pool.w = s.ow;
+    pool.ow = self->read.columns;
+    for (int64_t u = 0; u < self->read.rows; u += self->band) {
+        pool.oh = self->read.rows - u < self->band ? self->read.rows - u : self->band;
         s.oh = pool.h = (pool.oh - 1) * pool.sh + pool.kh;
         s.pad_h = self->forward.pad_h - u * pool.sh;
         s.part = self->wino ? lanes->wino_part(&s) : all;
@@ -236,6 +266,8 @@ static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call,
             }
         }
     }
+    if (self->read.rows < self->pool.oh || self->read.columns < self->pool.ow)
+        conv2d_clear_unread(y, place, self);
 }
 
 static void conv2d_forward_block(const co_call *call, char *own, int64_t b)

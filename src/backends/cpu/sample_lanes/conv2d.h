@@ -6,6 +6,7 @@
 
 typedef struct lanes_conv2d {
     lanes_window forward, data;
+    lanes_window needed; /* of forward's outputs, those that anything read depends on */
     int threads;
     /* Offsets in scratch during backward, after dy in blocks. In forward a transformed weight is
        at 0. */
@@ -19,8 +20,9 @@ typedef struct lanes_conv2d {
        picks its inputs by them where that is possible. */
     bool pooled, picks;
     lanes_pool pool;
-    size_t place; /* in the workspace */
-    int64_t band; /* rows of windows per pass */
+    co_extent read; /* windows that are read */
+    size_t place;   /* in the workspace */
+    int64_t band;   /* rows of windows per pass */
     /* Use Winograd's algorithm, which needs a transformed weight and wino_room. */
     bool wino, wino_data;
 } lanes_conv2d;

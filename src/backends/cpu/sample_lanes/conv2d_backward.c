@@ -94,8 +94,13 @@ static void conv2d_backward_picked(const co_call *call, char *own, const float *
     const lanes_window *s = &self->forward;
     const int64_t lanes = lanes_choose()->lanes;
     const int64_t at = b * s->o * self->pool.oh * self->pool.ow * lanes;
-    const lanes_pooled pooled = {dy->value + at, dy->place + at, self->pool.oh, self->pool.ow,
-                                 (float *)(void *)(own + self->zeros)};
+    const lanes_pooled pooled = {.value = dy->value + at,
+                                 .place = dy->place + at,
+                                 .oh = self->pool.oh,
+                                 .ow = self->pool.ow,
+                                 .rows = self->read.rows,
+                                 .columns = self->read.columns,
+                                 .zeros = (float *)(void *)(own + self->zeros)};
     char *scratch = call->scratch;
 
     lanes_choose()->correlate_picked((float *)(void *)(scratch + self->sum),
