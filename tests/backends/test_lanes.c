@@ -355,28 +355,46 @@ static void check_spots(const lanes_loops *lanes, const lanes_sparse *s, int64_t
     co_free(want);
 }
 
-/* Every number of rows and of vectors per channel weight up to 7. */
+/* What is split comes back where it was, and nothing else of the image is touched. */
+static void check_join(const lanes_loops *lanes, const lanes_sparse *s, const float *split,
+                       const float *x)
+{
+    const int64_t n = lanes->lanes, rows = s->plane / s->across, all = s->c * s->plane * n;
+    float *back = make_numbers(21, all), *before = make_numbers(21, all);
+
+    lanes->join(back, split, s);
+    for (int64_t i = 0; i < all; i++) {
+        const int64_t row = i / n / s->across % rows, column = i / n % s->across;
+
+        assert_true(back[i] == (row < s->h && column < s->w ? x : before)[i]);
+    }
+    co_free(back);
+    co_free(before);
+}
+
+/* Every number of rows and of vectors per channel weight up to 7, of whole images and of their
+   first rows and columns. */
 static void spots(const lanes_loops *lanes)
 {
     for (int64_t kh = 1; kh <= 7; kh++)
         for (int64_t vectors = 1; vectors <= 7; vectors++) {
             const int64_t n = lanes->lanes, kw = kh % 2 + 1, c = vectors * n / kw - kh % 3;
             lanes_sparse s = {.c = c, .h = kh + 3, .w = kw + 2, .o = 3, .kh = kh, .pad_h = kh % 2};
-            float *x, *split, *back, *dy;
+            float *x, *split, *dy;
 
             s.pad_w = kh % 3 / 2;
             s.stride_h = s.stride_w = 1 + vectors % 2;
             s.oh = (s.h + 2 * s.pad_h - kh) / s.stride_h + 1;
             s.ow = (s.w + 2 * s.pad_w - kw) / s.stride_w + 1;
             s.fold = 1;
-            s.plane = s.h * s.w;
+            s.across = s.w + vectors % 3;
+            s.plane = (s.h + kh % 2) * s.across;
             s.row = s.step = (s.w + 2 * s.pad_w) * c;
             s.sample = (s.h + 2 * s.pad_h) * s.row + n;
             s.part = (kw * c + n - 1) / n * n;
             s.spots = s.o * s.oh * s.ow;
             s.room = s.spots + n;
-            x = make_numbers(20, s.c * s.h * s.w * n);
-            back = make_numbers(21, s.c * s.h * s.w * n);
+            x = make_numbers(20, s.c * s.plane * n);
             dy = make_numbers(23, s.spots * n);
             split = co_calloc_aligned((size_t)(s.sample * n), sizeof(*split));
             assert_non_null(split);
@@ -386,11 +404,9 @@ static void spots(const lanes_loops *lanes)
                                                                   (s.spots * n + 4) / 5 -
                                                                   (s.spots * n + 14) / 15);
             lanes->split(split, x, &s);
-            lanes->join(back, split, &s);
-            assert_memory_equal(back, x, (size_t)(s.c * s.h * s.w * n) * sizeof(float));
+            check_join(lanes, &s, split, x);
             check_spots(lanes, &s, kw, split, dy);
             co_free(x);
-            co_free(back);
             co_free(dy);
             co_free(split);
         }

@@ -40,10 +40,11 @@ typedef struct lanes_window {
    the output's gradient. A sample is (h, w, c) with padding, plus room for a vector, because
    vectors may extend beyond the end of a row. */
 typedef struct lanes_sparse {
-    int64_t c, h, w, o, oh, ow, kh;
+    int64_t c, h, w, o, oh, ow, kh; /* h, w: what any output depends on */
     int64_t pad_h, pad_w, stride_h, stride_w;
     int64_t fold;        /* rows of taps and images stored as channels, or 1; included in c and
                             kh */
+    int64_t across;      /* vectors per row of the image, w or more */
     int64_t plane;       /* vectors per channel */
     int64_t row, sample; /* floats per padded row, per sample */
     int64_t step;        /* floats from one row of taps to the next: `fold` rows */

@@ -62,7 +62,7 @@ SIMD_INLINE void lanes_split_square(float *to, const float *x, const int64_t *at
 static void lanes_split_rows(float *to, const float *x, const lanes_sparse *s, int64_t begin,
                              int64_t end)
 {
-    const int64_t size = s->h * s->w * LANES, runs = (s->w * s->c + LANES - 1) / LANES;
+    const int64_t size = s->h * s->across * LANES, runs = (s->w * s->c + LANES - 1) / LANES;
     int64_t at[LANES];
 
     for (int64_t e = (runs - 1) * LANES; e >= 0; e -= LANES) {
@@ -70,7 +70,7 @@ static void lanes_split_rows(float *to, const float *x, const lanes_sparse *s, i
 
         for (int64_t h = begin; h < end; h++) {
             float *row = to + (h + s->pad_h) * s->row + s->pad_w * s->c + e;
-            const int64_t first = h * s->w * LANES;
+            const int64_t first = h * s->across * LANES;
 
             if (s->fold > 1 && (h < 0 || h + s->fold > s->h))
                 lanes_split_square(row, x, at, first, size, s->sample, n, true);
@@ -111,7 +111,7 @@ static void lanes_join(float *x, const float *from, const lanes_sparse *s)
                 SIMD_UNROLL(16)
                 for (int l = 0; l < LANES; l++)
                     if (l < n)
-                        simd_store(x + h * s->w * LANES + at[l], v[l]);
+                        simd_store(x + h * s->across * LANES + at[l], v[l]);
             }
         }
 }

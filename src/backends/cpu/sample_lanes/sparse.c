@@ -69,14 +69,30 @@ static void sparse_describe_pool(lanes_sparse *out, const lanes_pool *pool)
     out->stride_w *= pool->sw;
 }
 
+/* The part of the input that what is read of the output depends on. */
+static co_extent sparse_inputs(const co_call *call, const lanes_pool *pool)
+{
+    const int64_t *in = call->in[0]->shape.dim;
+    co_extent part = co_tensor_read(call->out[0]);
+
+    if (pool)
+        part = (co_extent){(part.rows - 1) * pool->sh + pool->kh,
+                           (part.columns - 1) * pool->sw + pool->kw};
+    part = call->op->receptive(part, call->attr);
+    return (co_extent){part.rows < in[2] ? part.rows : in[2],
+                       part.columns < in[3] ? part.columns : in[3]};
+}
+
 static void sparse_describe(lanes_sparse *out, const co_call *call, const lanes_pool *pool)
 {
     const co_conv2d_attr *a = call->attr;
     const int64_t *in = call->in[0]->shape.dim, *dim = call->out[0]->shape.dim;
     const int64_t lanes = lanes_choose()->lanes;
+    const co_extent read = sparse_inputs(call, pool);
 
-    *out = (lanes_sparse){.h = in[2],
-                          .w = in[3],
+    *out = (lanes_sparse){.h = read.rows,
+                          .w = read.columns,
+                          .across = in[3],
                           .o = dim[1],
                           .oh = dim[2],
                           .ow = dim[3],
@@ -87,7 +103,7 @@ static void sparse_describe(lanes_sparse *out, const co_call *call, const lanes_
                           .fold = sparse_fold(call)};
     out->c = in[1] * out->fold;
     out->kh = (a->k[0] + out->fold - 1) / out->fold;
-    out->plane = out->fold > 1 ? out->w : out->h * out->w;
+    out->plane = out->fold > 1 ? in[3] : in[2] * in[3];
     out->row = (out->w + 2 * out->pad_w) * out->c;
     out->step = out->row * out->fold;
     out->sample = (out->h + 2 * out->pad_h) * out->row + lanes;
@@ -264,6 +280,19 @@ static void sparse_add_weight(const sparse_room *room, const lanes_sparse *s)
     }
 }
 
+/* The gradient of what no output depends on. */
+static void sparse_clear_rest(float *dx, const lanes_sparse *s)
+{
+    const int64_t lanes = lanes_choose()->lanes, rows = s->plane / s->across;
+
+    for (int64_t r = 0; r < s->c * rows; r++) {
+        const int64_t used = r % rows < s->h ? s->w : 0;
+
+        memset(dx + (r * s->across + used) * lanes, 0,
+               (size_t)((s->across - used) * lanes) * sizeof(float));
+    }
+}
+
 static void sparse_make_data(float *dx, const sparse_room *room, const lanes_sparse *s)
 {
     const lanes_loops *lanes = lanes_choose();
@@ -275,6 +304,8 @@ static void sparse_make_data(float *dx, const sparse_room *room, const lanes_spa
         lanes->sparse_data(room->dx + l * s->sample, &spots, &room->by, s, room->squares);
     }
     lanes->join(dx, room->dx, s);
+    if (s->h * s->w < s->plane)
+        sparse_clear_rest(dx, s);
 }
 
 /* One slice: its sums, and dx. */
