@@ -20,7 +20,8 @@ co_status rules_need_image(const co_shape *in);
 co_status rules_need_matrix(const co_shape *in);
 co_status rules_need_rows(const co_shape *in);
 
-/* Receptive fields: of an op whose results each depend on the element at their place; of windows. */
+/* Receptive fields (co_op.receptive): where each result depends on the element at its place; of
+   windows. */
 co_extent rules_same_extent(co_extent out, const void *attr);
 co_extent rules_pool_extent(co_extent out, const void *attr);
 

@@ -137,8 +137,8 @@ typedef struct co_op {
      *  for each element of out[0], forward and backward. */
     void (*work)(co_op_work *out, const co_shape *in, const co_shape *out_shape, const void *attr);
 
-    /** The receptive field of a part of the result: the part of each input that is an image on which
-     *  `out` of out[0], an image too, depends. May be more than the image has. NULL: all. */
+    /** The receptive field of a part of the result: the part of each input that is an image on
+     *  which `out` of out[0], an image too, depends. May be more than the image has. NULL: all. */
     co_extent (*receptive)(co_extent out, const void *attr);
 
     /** The ONNX operator (opset 13) that computes the op in inference from the same inputs,
