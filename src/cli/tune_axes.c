@@ -14,6 +14,7 @@
 #include "core/thread.h"
 #include "data/data.h"
 #include "strategy/strategy.h"
+#include "train/loader_setup.h"
 
 #define AXES_BATCH_LEAST 8
 #define AXES_BATCH_MOST  4096 /* over all ranks, unless the config or --try has more */
@@ -135,6 +136,11 @@ static co_status axes_add_layout(tune_job *job, int64_t ranks, int64_t threads)
     return axes_add(axis, &value);
 }
 
+static bool axes_on_device(const co_spec *spec)
+{
+    return strcmp(co_spec_plugin_name(spec->device_value, "cpu"), "cpu") != 0;
+}
+
 static co_status axes_read_layout(tune_job *job)
 {
     const co_spec *spec = axes_spec(job);
@@ -147,7 +153,7 @@ static co_status axes_read_layout(tune_job *job)
     for (size_t i = 0; i < ranks.n; i++)
         CO_TRY(axes_add_layout(job, ranks.v[i], 0));
     CO_TRY(axes_add_layout(job, spec->ranks, 0));
-    if (given || strcmp(co_spec_plugin_name(spec->device_value, "cpu"), "cpu") != 0)
+    if (given || axes_on_device(spec))
         return CO_OK;
     CO_TRY(axes_add_layout(job, 1, 1));
     for (int64_t n = 1; n <= job->cores; n *= 2)
@@ -323,14 +329,13 @@ static co_status axes_add_readers(tune_job *job, int64_t n)
     return axes_add(axis, &value);
 }
 
-/* As src/train/loader_setup.c has it. */
 static co_status axes_read_data(tune_job *job)
 {
     const co_spec *spec = axes_spec(job);
     co_dataset *data;
 
     CO_TRY(co_dataset_open_value(&data, spec->data, spec->config, CO_SPLIT_TRAIN));
-    job->readers = co_dataset_stored(data)->encoded ? job->cores : 1;
+    job->readers = co_feed_readers(data, job->cores, axes_on_device(spec));
     co_dataset_destroy(data);
     return CO_OK;
 }

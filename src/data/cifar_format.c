@@ -191,6 +191,7 @@ static co_status cifar_open(cifar_format *self, co_dataset_info *info,
 
     CO_TRY(co_data_home_find(&path, home, layout->dataset));
     info->shape = (co_shape){3, {3, CO_CIFAR_SIDE, CO_CIFAR_SIDE}};
+    info->in_memory = true;
     info->classes = layout->classes[self->labels];
     st = cifar_open_files(self, layout, path, split);
     if (st == CO_OK)

@@ -100,6 +100,7 @@ co_status co_idx_images_open_files(co_idx_images *out, co_dataset_info *info, co
     }
     *info = (co_dataset_info){
         .count = out->image.dim[0],
+        .in_memory = true,
         .shape = {3, {1, (int64_t)out->image.dim[1], (int64_t)out->image.dim[2]}},
         .classes = classes,
     };

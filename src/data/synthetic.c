@@ -104,6 +104,7 @@ static co_status synthetic_open(void *state, co_dataset_info *info, const char *
     self->height = (size_t)shape[1];
     self->width = (size_t)shape[2];
     info->count = (uint64_t)self->samples;
+    info->in_memory = true;
     if (split == CO_SPLIT_TEST)
         info->count = self->test_samples ? (uint64_t)self->test_samples : (info->count + 3) / 4;
     info->shape = (co_shape){3, {shape[0], shape[1], shape[2]}};

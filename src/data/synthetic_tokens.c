@@ -40,6 +40,7 @@ static co_status synthetic_tokens_open(void *state, co_dataset_info *info, const
         return co_fail(CO_E_USAGE, "data synthetic-tokens: takes no path, it is made up");
     self->split = (uint32_t)split;
     info->count = (uint64_t)self->samples;
+    info->in_memory = true;
     if (split == CO_SPLIT_TEST)
         info->count = self->test_samples ? (uint64_t)self->test_samples : (info->count + 3) / 4;
     info->classes = self->vocabulary;

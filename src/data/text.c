@@ -203,6 +203,7 @@ static co_status text_open(void *state, co_dataset_info *info, const char *path,
     self->windows.context = self->context;
     self->windows.split = split;
     st = text_setup(self, info, split);
+    info->in_memory = true;
     if (st != CO_OK)
         text_close(self);
     return st;

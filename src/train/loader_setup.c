@@ -118,12 +118,20 @@ static co_status feed_share_shards(co_tree **out, co_loader_options *loading, co
     return CO_OK;
 }
 
-/* Copying raw samples needs one thread; decoding images can use every core. */
-static int feed_threads(const co_spec *spec, const co_dataset *dataset)
+int co_feed_readers(const co_dataset *dataset, int cores, bool on_device)
+{
+    const co_dataset_info *stored = co_dataset_stored(dataset);
+
+    if (stored->encoded)
+        return cores;
+    return stored->in_memory && cores == 1 && !on_device ? 0 : 1;
+}
+
+static int feed_threads(const co_spec *spec, const co_feed_source *from)
 {
     if (spec->loader_threads >= 0)
         return (int)spec->loader_threads;
-    return co_dataset_stored(dataset)->encoded ? co_thread_cores() : 1;
+    return co_feed_readers(from->dataset, co_thread_cores(), from->queue != NULL);
 }
 
 /* Whether `bytes` of samples may be in the memory of the device, beside `held`; else `why` says why
@@ -189,7 +197,7 @@ co_status co_feed_open(co_feed *out, const co_spec *spec, co_comm *comm, const c
     const co_batch *first = from->first;
     co_loader_options loading = {.dataset = from->dataset,
                                  .rank = co_comm_rank(comm),
-                                 .threads = feed_threads(spec, from->dataset),
+                                 .threads = feed_threads(spec, from),
                                  .depth = (int)spec->loader_depth,
                                  .seed = (uint64_t)spec->seed,
                                  .queue = from->queue,

@@ -26,6 +26,10 @@ typedef struct co_feed_source {
     co_queue *queue; /* where batches are copied (co_loader_options) */
     size_t held;     /* bytes of other samples that its device holds */
 } co_feed_source;
+/* Threads that read ahead, of a rank with so many cores, unless the config says how many: decoding
+   images can use each of them, and copying samples needs one. None where no file is waited for and
+   the only core computes, unless a device does: what is read ahead holds the network up. */
+int co_feed_readers(const co_dataset *dataset, int cores, bool on_device);
 /* Samples that the queue's device can hold, within what the config allows for those of both splits,
    are brought there if all ranks can. Collective. */
 co_status co_feed_open(co_feed *out, const co_spec *spec, co_comm *comm,

@@ -141,7 +141,7 @@ static const co_key spec_clip_keys[] = {
 static const co_key spec_loader_keys[] = {
     {"threads", CO_KEY_INT, SPEC(loader_threads), "-1", -1, 64, NULL,
      "threads of a rank that read; 0: read between steps; -1: one, or one per core where images "
-     "are decoded"},
+     "are decoded, or none where samples are in memory and the rank has one core"},
     {"depth", CO_KEY_INT, SPEC(loader_depth), "4", 1, 1024, NULL, "batches read ahead"},
     CO_KEYS_END,
 };

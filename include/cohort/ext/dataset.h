@@ -14,6 +14,7 @@ typedef enum co_split { CO_SPLIT_TRAIN = 0, CO_SPLIT_TEST } co_split;
 typedef struct co_dataset_info {
     uint64_t count;  /* samples; below 2^32 */
     bool encoded;    /* samples are whole JPEG or PNG files, each of its own size */
+    bool in_memory;  /* samples are in memory, or made up: to read one waits for no file */
     co_shape shape;  /* (C, H, W) of every sample as stored; encoded: (1 or 3, 0, 0), where C is the
                         number of channels that images are converted to. Without images: ignored */
     int64_t classes; /* 1 to 2^31 - 1; labels are 0 .. classes - 1. Without labels: the number of

@@ -62,7 +62,9 @@ typedef struct co_tensor {
  * may leave zeros in the rest, where its gradient is 0. */
 static inline co_extent co_tensor_read(const co_tensor *t)
 {
-    return t->read.rows ? t->read : (co_extent){t->shape.dim[2], t->shape.dim[3]};
+    const co_extent whole = {t->shape.dim[2], t->shape.dim[3]};
+
+    return t->read.rows ? t->read : whole;
 }
 
 #define CO_CALL_MAX_FUSED 2
