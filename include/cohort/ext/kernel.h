@@ -53,14 +53,14 @@ typedef struct co_tensor {
     co_shape shape;
     co_dtype dtype;
     co_layout layout;
-    co_extent read; /* see co_tensor_read */
+    co_extent read; /* see co_tensor_part_read */
     size_t bytes;   /* size of `data`; a layout may pad. 0 while planning: the plain size */
     void *data;     /* NULL before bind, and for a gradient nobody needs */
 } co_tensor;
 
 /** The part of an image (N, C, H, W) that any result depends on. The kernel that makes the tensor
  * may leave zeros in the rest, where its gradient is 0. */
-static inline co_extent co_tensor_read(const co_tensor *t)
+static inline co_extent co_tensor_part_read(const co_tensor *t)
 {
     const co_extent whole = {t->shape.dim[2], t->shape.dim[3]};
 

@@ -155,7 +155,7 @@ static void conv2d_describe_pool(lanes_conv2d *self, const co_call *call)
     *pool = sample_lanes_describe_pool(call->fused_attr[call->fused[0] == &co_op_maxpool ? 0 : 1],
                                        call->unfused_shape.dim, call->out[0]->shape.dim);
     pool->relu = call->fused[1] != NULL;
-    self->read = co_tensor_read(call->out[0]);
+    self->read = co_tensor_part_read(call->out[0]);
     self->needed.oh = (self->read.rows - 1) * pool->sh + pool->kh;
     self->needed.ow = (self->read.columns - 1) * pool->sw + pool->kw;
 }

@@ -73,7 +73,7 @@ static void sparse_describe_pool(lanes_sparse *out, const lanes_pool *pool)
 static co_extent sparse_inputs(const co_call *call, const lanes_pool *pool)
 {
     const int64_t *in = call->in[0]->shape.dim;
-    co_extent part = co_tensor_read(call->out[0]);
+    co_extent part = co_tensor_part_read(call->out[0]);
 
     if (pool)
         part = (co_extent){(part.rows - 1) * pool->sh + pool->kh,
