@@ -151,13 +151,14 @@ size_t lanes_conv2d_block_bytes(const lanes_window *s, int64_t rows)
 static void conv2d_describe_pool(lanes_conv2d *self, const co_call *call)
 {
     lanes_pool *pool = &self->pool;
+    const co_extent needed = sample_lanes_needed(call);
 
     *pool = sample_lanes_describe_pool(call->fused_attr[call->fused[0] == &co_op_maxpool ? 0 : 1],
                                        call->unfused_shape.dim, call->out[0]->shape.dim);
     pool->relu = call->fused[1] != NULL;
     self->read = co_tensor_part_read(call->out[0]);
-    self->needed.oh = (self->read.rows - 1) * pool->sh + pool->kh;
-    self->needed.ow = (self->read.columns - 1) * pool->sw + pool->kw;
+    self->needed.oh = needed.rows;
+    self->needed.ow = needed.columns;
 }
 
 static co_status conv2d_plan(co_call *call)
@@ -221,17 +222,12 @@ static void conv2d_correlate(float *y, const co_call *call, char *own, const flo
 /* What nobody reads of a block becomes 0, and its maxima are nowhere. */
 static void conv2d_clear_unread(float *y, uint8_t *place, const lanes_conv2d *self)
 {
-    const int64_t lanes = lanes_choose()->lanes;
-    const int64_t rows = self->pool.oh, columns = self->pool.ow;
+    const size_t lanes = (size_t)lanes_choose()->lanes;
+    const co_extent plane = {self->pool.oh, self->pool.ow};
 
-    for (int64_t r = 0; r < self->forward.o * rows; r++) {
-        const int64_t used = r % rows < self->read.rows ? self->read.columns : 0;
-        const int64_t at = (r * columns + used) * lanes, n = (columns - used) * lanes;
-
-        memset(y + at, 0, (size_t)n * sizeof(float));
-        if (place)
-            memset(place + at, LANES_NOWHERE, (size_t)n);
-    }
+    sample_lanes_fill_rest(y, 0, lanes * sizeof(float), self->forward.o, plane, self->read);
+    if (place)
+        sample_lanes_fill_rest(place, LANES_NOWHERE, lanes, self->forward.o, plane, self->read);
 }
 
 /* One block: computes the rows that a band of windows needs, of some channels, and pools them at
@@ -266,8 +262,7 @@ static void conv2d_forward_pooled(float *y, uint8_t *place, const co_call *call,
             }
         }
     }
-    if (self->read.rows < self->pool.oh || self->read.columns < self->pool.ow)
-        conv2d_clear_unread(y, place, self);
+    conv2d_clear_unread(y, place, self);
 }
 
 static void conv2d_forward_block(const co_call *call, char *own, int64_t b)

@@ -39,6 +39,14 @@ size_t sample_lanes_room(const co_tensor *tensor);
 void sample_lanes_unpack(float *to, const co_tensor *tensor, int threads);
 /* Zero the lanes after the last sample. */
 void sample_lanes_clear_rest(const co_tensor *tensor);
+/* The part of the result of the call's own op, before the fused ones, that anything read depends
+ * on.
+ */
+co_extent sample_lanes_needed(const co_call *call);
+/* In each of `n` planes of vectors (rows, columns), each of `vector` bytes: all bytes outside
+   `part` become `value`. */
+void sample_lanes_fill_rest(void *planes, int value, size_t vector, int64_t n, co_extent plane,
+                            co_extent part);
 /* plan and plan_backward for kernels whose output and gradients have this layout. */
 co_status sample_lanes_plan_alike(co_call *call);
 co_status sample_lanes_plan_backward_alike(co_call *call);

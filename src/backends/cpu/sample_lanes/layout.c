@@ -99,6 +99,32 @@ void sample_lanes_clear_rest(const co_tensor *tensor)
         memset(last + e * lanes + rest, 0, (size_t)(lanes - rest) * sizeof(float));
 }
 
+co_extent sample_lanes_needed(const co_call *call)
+{
+    co_extent part = co_tensor_part_read(call->out[0]);
+    int n = 0;
+
+    while (call->fused[n])
+        n++;
+    while (n-- > 0)
+        part = call->fused[n]->receptive(part, call->fused_attr[n]);
+    return part;
+}
+
+void sample_lanes_fill_rest(void *planes, int value, size_t vector, int64_t n, co_extent plane,
+                            co_extent part)
+{
+    char *row = planes;
+
+    if (part.rows == plane.rows && part.columns == plane.columns)
+        return;
+    for (int64_t r = 0; r < n * plane.rows; r++, row += (size_t)plane.columns * vector) {
+        const int64_t used = r % plane.rows < part.rows ? part.columns : 0;
+
+        memset(row + (size_t)used * vector, value, (size_t)(plane.columns - used) * vector);
+    }
+}
+
 co_status sample_lanes_plan_alike(co_call *call)
 {
     sample_lanes_block(call->out[0]);

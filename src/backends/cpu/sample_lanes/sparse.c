@@ -70,15 +70,11 @@ static void sparse_describe_pool(lanes_sparse *out, const lanes_pool *pool)
 }
 
 /* The part of the input that what is read of the output depends on. */
-static co_extent sparse_inputs(const co_call *call, const lanes_pool *pool)
+static co_extent sparse_inputs(const co_call *call)
 {
     const int64_t *in = call->in[0]->shape.dim;
-    co_extent part = co_tensor_part_read(call->out[0]);
+    const co_extent part = call->op->receptive(sample_lanes_needed(call), call->attr);
 
-    if (pool)
-        part = (co_extent){(part.rows - 1) * pool->sh + pool->kh,
-                           (part.columns - 1) * pool->sw + pool->kw};
-    part = call->op->receptive(part, call->attr);
     return (co_extent){part.rows < in[2] ? part.rows : in[2],
                        part.columns < in[3] ? part.columns : in[3]};
 }
@@ -88,7 +84,7 @@ static void sparse_describe(lanes_sparse *out, const co_call *call, const lanes_
     const co_conv2d_attr *a = call->attr;
     const int64_t *in = call->in[0]->shape.dim, *dim = call->out[0]->shape.dim;
     const int64_t lanes = lanes_choose()->lanes;
-    const co_extent read = sparse_inputs(call, pool);
+    const co_extent read = sparse_inputs(call);
 
     *out = (lanes_sparse){.h = read.rows,
                           .w = read.columns,
@@ -280,19 +276,6 @@ static void sparse_add_weight(const sparse_room *room, const lanes_sparse *s)
     }
 }
 
-/* The gradient of what no output depends on. */
-static void sparse_clear_rest(float *dx, const lanes_sparse *s)
-{
-    const int64_t lanes = lanes_choose()->lanes, rows = s->plane / s->across;
-
-    for (int64_t r = 0; r < s->c * rows; r++) {
-        const int64_t used = r % rows < s->h ? s->w : 0;
-
-        memset(dx + (r * s->across + used) * lanes, 0,
-               (size_t)((s->across - used) * lanes) * sizeof(float));
-    }
-}
-
 static void sparse_make_data(float *dx, const sparse_room *room, const lanes_sparse *s)
 {
     const lanes_loops *lanes = lanes_choose();
@@ -304,8 +287,8 @@ static void sparse_make_data(float *dx, const sparse_room *room, const lanes_spa
         lanes->sparse_data(room->dx + l * s->sample, &spots, &room->by, s, room->squares);
     }
     lanes->join(dx, room->dx, s);
-    if (s->h * s->w < s->plane)
-        sparse_clear_rest(dx, s);
+    sample_lanes_fill_rest(dx, 0, (size_t)lanes->lanes * sizeof(float), s->c,
+                           (co_extent){s->plane / s->across, s->across}, (co_extent){s->h, s->w});
 }
 
 /* One slice: its sums, and dx. */
