@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "backends/backends_test.h"
+#include "core/half.h"
 #include "kernels/gelu/gelu.h"
 
 #define COUNT     4099 /* no whole number of vectors */
@@ -80,10 +81,68 @@ static void gelu_of_any_number_equals_definition(void **state)
     }
 }
 
+#ifdef CO_KERNELS_X86
+#define NUMBERS (1 << 16) /* of bf16 */
+
+#define HALF_ULP (0.51 / 128)
+#define LEAST    1e-34 /* less may be taken for 0 */
+
+static void check_half(float got, double want, double slack, float x, const char *what)
+{
+    if (!(fabs((double)got - want) <= HALF_ULP * fabs(want) + slack + LEAST))
+        fail_msg("%s of %.9g in bf16: %.9g instead of %.9g", what, (double)x, (double)got, want);
+}
+
+/* Slopes are a difference near -0.75; by the error function tails are within 1.5e-7 of 1. */
+static void check_every(const float *x, const float *y, const float *dx, bool by_tanh)
+{
+    for (int i = 0; i < NUMBERS; i++) {
+        const double tail = by_tanh ? 0 : 3e-7 * (1 + (double)fabsf(x[i]));
+        double want, slope;
+
+        if (!isfinite(x[i]))
+            continue;
+        define(&want, &slope, (double)x[i], by_tanh);
+        check_half(y[i], want, tail, x[i], "gelu");
+        check_half(dx[i], slope, 1e-3 * fabs(slope) + (fabsf(x[i]) < 1.5f ? 1e-4 : tail), x[i],
+                   "gradient");
+    }
+}
+
+static void check_bf16(bool by_tanh)
+{
+    static uint16_t x[NUMBERS], y[NUMBERS], dx[NUMBERS], dy[NUMBERS];
+    static float wide[3][NUMBERS];
+
+    for (int i = 0; i < NUMBERS; i++) {
+        x[i] = (uint16_t)i;
+        dy[i] = 0x3f80; /* 1 */
+    }
+    (by_tanh ? gelu_loops_bf16.tanh : gelu_loops_bf16.exact)(y, x, NUMBERS);
+    (by_tanh ? gelu_loops_bf16.tanh_gradient : gelu_loops_bf16.exact_gradient)(dx, x, dy, NUMBERS);
+    co_half_widen(wide[0], x, NUMBERS, CO_BF16);
+    co_half_widen(wide[1], y, NUMBERS, CO_BF16);
+    co_half_widen(wide[2], dx, NUMBERS, CO_BF16);
+    check_every(wide[0], wide[1], wide[2], by_tanh);
+}
+
+static void gelu_of_every_bf16_number_equals_definition(void **state)
+{
+    (void)state;
+    if (!co_isa_has(CO_ISA_AVX512_BF16))
+        skip();
+    check_bf16(false);
+    check_bf16(true);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gelu_of_any_number_equals_definition),
+#ifdef CO_KERNELS_X86
+        cmocka_unit_test(gelu_of_every_bf16_number_equals_definition),
+#endif
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
