@@ -63,11 +63,14 @@ static co_status cast_forward(co_call *call, const co_run *run)
     return plan_convert(self->convert, call->queue, call->out[0], call->in[0]);
 }
 
+#define CAST_HALF (1u << CO_BF16 | 1u << CO_F16)
+
 static const co_kernel cast_kernel = {.op = "cast",
                                       .self_size = sizeof(cast_self),
                                       .plan = cast_plan,
                                       .forward = cast_forward,
-                                      .half = 1u << CO_BF16 | 1u << CO_F16};
+                                      .half = CAST_HALF,
+                                      .rounds = CAST_HALF};
 
 co_status plan_cast(plan_tensor **tensor, co_plan *plan, co_dtype dtype)
 {

@@ -226,17 +226,34 @@ bool plan_prefers_wide(const co_plan *plan, const co_call *narrow, const co_call
     return preferred;
 }
 
-bool plan_takes_half(const co_plan *plan, const co_call *narrow, const co_call *wide)
+/* The first kernel that takes the node in fp32; NULL: none. */
+static const co_kernel *choose_wide(const co_plan *plan, const co_call *wide)
 {
     const char *why;
 
     for (choose_pair at = choose_first(plan); *at.backend; choose_step(&at)) {
-        const co_kernel *kernel = choose_look(&at, narrow->op->name);
+        const co_kernel *kernel = choose_look(&at, wide->op->name);
 
         if (kernel && plan_kernel_supports(kernel, wide, &why))
-            return plan_kernel_takes(kernel, narrow) && plan_kernel_supports(kernel, narrow, &why);
+            return kernel;
     }
-    return false;
+    return NULL;
+}
+
+bool plan_takes_half(const co_plan *plan, const co_call *narrow, const co_call *wide)
+{
+    const co_kernel *kernel = choose_wide(plan, wide);
+    const char *why;
+
+    return kernel && plan_kernel_takes(kernel, narrow) &&
+           plan_kernel_supports(kernel, narrow, &why);
+}
+
+bool plan_rounds(const co_plan *plan, const co_call *wide, co_dtype low)
+{
+    const co_kernel *kernel = choose_wide(plan, wide);
+
+    return kernel && (kernel->rounds >> low & 1);
 }
 
 void co_plan_pick_text(char out[CO_PLAN_PICK_TEXT], const co_plan_pick *pick)

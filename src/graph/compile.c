@@ -286,6 +286,41 @@ co_call plan_describe_node(co_dtype *dtype, const co_plan *plan, int index)
     return init;
 }
 
+/* The node that alone reads what `node` makes; -1: there is none. */
+static int compile_find_reader(const co_graph *graph, int node)
+{
+    const int var = graph->node[node].out[0];
+
+    for (int i = node + 1; i < graph->n_node; i++)
+        for (int k = 0; k < graph->node[i].op->n_in; k++)
+            if (graph->node[i].in[k] == var)
+                return plan_reads_alone(graph, i, var) ? i : -1;
+    return -1;
+}
+
+/* What a node in fp32 makes has 16 bits at once where the one op that reads it would round it, and
+   its kernel can do that. The call's inputs and outputs are known. */
+static void compile_round_output(co_plan *plan, const co_call *init)
+{
+    const co_graph *graph = plan->graph;
+    const int reader = compile_find_reader(graph, (int)init->node);
+    const co_dtype low = plan->options.precision.low;
+    co_tensor room[CO_OP_MAX_IN + CO_OP_MAX_OUT], *out = init->out[0];
+    const co_call wide = compile_imagine(room, plan, init, CO_F32);
+    co_dtype is;
+
+    if (low == CO_F32 || out->dtype != CO_F32 || init->in[0]->dtype != CO_F32 ||
+        init->op->n_out != 1 || reader < 0 ||
+        graph->node[reader].op->precision != CO_PRECISION_LOW ||
+        graph->node[reader].op->n_in != 1 || !plan_rounds(plan, &wide, low))
+        return;
+    (void)plan_describe_node(&is, plan, reader);
+    if (is == low) {
+        out->dtype = low;
+        out->bytes = compile_plain_bytes(out);
+    }
+}
+
 static co_status compile_node(co_plan *plan, int index)
 {
     const co_graph *graph = plan->graph;
@@ -307,6 +342,7 @@ static co_status compile_node(co_plan *plan, int index)
         plan->value[node->out[i]] = t;
         init.out[i] = &t->tensor;
     }
+    compile_round_output(plan, &init);
     plan_offer_fusion(&init, plan);
     CO_TRY(plan_add_call(&plan->node_call[index], plan, &init));
     plan_settle_fusion(plan, plan->node_call[index]);

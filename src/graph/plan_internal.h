@@ -126,6 +126,8 @@ bool plan_kernel_supports(const co_kernel *kernel, const co_call *call, const ch
 bool plan_prefers_wide(const co_plan *plan, const co_call *narrow, const co_call *wide);
 /* Whether the first kernel that takes the node in fp32 computes in half precision, too. */
 bool plan_takes_half(const co_plan *plan, const co_call *narrow, const co_call *wide);
+/* Whether that kernel rounds its result to `low` itself. */
+bool plan_rounds(const co_plan *plan, const co_call *wide, co_dtype low);
 /* The kernels that can run the call, in their order; returns how many, `most` at most. */
 int plan_list_kernels(co_plan_pick *out, int most, const co_plan *plan, const plan_call *pc);
 

@@ -48,8 +48,9 @@ bool plan_is_half(const co_call *call)
 bool plan_kernel_takes(const co_kernel *kernel, const co_call *call)
 {
     const co_dtype low = upcast_low(call);
+    const bool rounds = call->in[0]->dtype == CO_F32 && co_dtype_is_half(call->out[0]->dtype);
 
-    return low == CO_F32 || (kernel->half >> low & 1);
+    return low == CO_F32 || ((rounds ? kernel->rounds : kernel->half) >> low & 1);
 }
 
 /* The tensor that the kernel sees for `tensor`: `own`, or that one itself. */

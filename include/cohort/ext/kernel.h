@@ -191,6 +191,10 @@ struct co_kernel {
     /** Half-precision types that it computes in: bit CO_BF16, bit CO_F16. For others the plan
      *  converts its inputs to fp32 and rounds its results. */
     unsigned half;
+    /** Half-precision types that it rounds out[0] to, and reads grad_out[0] in, where in[0] is of
+     *  floats and stays so: bit CO_BF16, bit CO_F16. A plan makes use of it where a single op reads
+     *  the result, and reads it in that type: with the same numbers, without a pass to convert. */
+    unsigned rounds;
     /** Whether it runs a call on half-precision tensors faster in fp32 than kernels that compute in
      *  half precision: then the plan may leave the tensors in fp32. NULL: never. */
     bool (*prefers_fp32)(const co_call *call);

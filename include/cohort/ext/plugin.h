@@ -42,7 +42,7 @@ typedef enum co_plugin_kind {
 
 /** The version of all headers in ext/: raised by every change after which what was built with the
  *  old ones would not work. */
-#define CO_PLUGIN_ABI 5
+#define CO_PLUGIN_ABI 6
 
 /** From now on configs may name this plugin. `ops` is borrowed for as long as the process lives;
  *  `size` is that of the kind's struct and `abi` CO_PLUGIN_ABI, both as the headers have them that

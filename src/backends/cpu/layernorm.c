@@ -4,19 +4,25 @@
  * Gradients of weight and bias are sums over all rows. Slices of rows have sums of their own, which
  * are added in order; how many there are depends on the number of rows alone, so that the number of
  * threads does not change the result.
+ *
+ * Results in half precision, and their gradients, are converted some rows at a time, in near
+ * caches.
  */
 #include "kernels/layernorm/layernorm.h"
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
+#include "core/half.h"
 #include "core/parallel.h"
 
 #define LAYERNORM_SLICES 16
 #define LAYERNORM_ROWS   64 /* fewest rows of a slice, if there are several */
+#define LAYERNORM_ONCE   4  /* rows that are converted at once */
 
 typedef struct layernorm {
     cpu_operand src, back_src, grad_out; /* plain */
     size_t sums_at;                      /* in scratch: (slices, 2, n) */
+    size_t rows_at;                      /* (slices, LAYERNORM_ONCE, n): gradients in floats */
 } layernorm;
 
 static double layernorm_eps(const co_call *call)
@@ -49,6 +55,22 @@ static const layernorm_loops *layernorm_choose(void)
     return KERNELS_CHOOSE(layernorm_loops, &layernorm_loops_basic);
 }
 
+static bool layernorm_takes(const co_call *call, const char **why)
+{
+    *why = "it computes in floats";
+    return call->in[0]->dtype == CO_F32;
+}
+
+static bool layernorm_rounds(const co_call *call)
+{
+    return co_dtype_is_half(call->out[0]->dtype);
+}
+
+static size_t layernorm_once(const layernorm_rows *size)
+{
+    return LAYERNORM_ONCE * (size_t)size->n;
+}
+
 static co_status layernorm_plan(co_call *call)
 {
     layernorm *self = call->self;
@@ -57,6 +79,8 @@ static co_status layernorm_plan(co_call *call)
 
     self->src = cpu_plan_operand(call, &used, call->in[0], cpu_plain());
     call->workspace_bytes = 2 * (size_t)size.rows * sizeof(float);
+    if (layernorm_rounds(call))
+        cpu_need_scratch(call, 0, layernorm_once(&size) * sizeof(float));
     return CO_OK;
 }
 
@@ -64,20 +88,74 @@ static co_status layernorm_plan_backward(co_call *call)
 {
     layernorm *self = call->self;
     const layernorm_rows size = layernorm_size(call);
-    const size_t sums = (size_t)layernorm_slices(&size) * 2 * (size_t)size.n;
+    const size_t slices = (size_t)layernorm_slices(&size);
     size_t used = 0;
 
     self->back_src = cpu_plan_operand(call, &used, call->in[0], cpu_plain());
     self->grad_out = cpu_plan_operand(call, &used, call->grad_out[0], cpu_plain());
-    self->sums_at = cpu_take_scratch(call, &used, sums * sizeof(float));
+    self->sums_at = cpu_take_scratch(call, &used, slices * 2 * (size_t)size.n * sizeof(float));
+    if (layernorm_rounds(call))
+        self->rows_at =
+            cpu_take_scratch(call, &used, slices * layernorm_once(&size) * sizeof(float));
     return CO_OK;
+}
+
+/* Rows [first, end): all at once, or, where results are rounded, some at a time, with room for them
+   in floats. */
+typedef struct layernorm_part {
+    const co_call *call;
+    const layernorm_loops *loops;
+    layernorm_rows size; /* of a pass of the loops */
+    int64_t first, end;  /* rows */
+    float *room, *sums;
+} layernorm_part;
+
+static int64_t layernorm_step(layernorm_part *p, int64_t row)
+{
+    const int64_t rest = p->end - row;
+
+    p->size.rows = layernorm_rounds(p->call) && rest > LAYERNORM_ONCE ? LAYERNORM_ONCE : rest;
+    return p->size.rows;
+}
+
+static void layernorm_run_forward(layernorm_part *p, const float *x)
+{
+    const co_tensor *y = p->call->out[0];
+    const bool rounds = layernorm_rounds(p->call);
+    const int64_t n = p->size.n;
+
+    for (int64_t r = p->first, rows; r < p->end; r += rows) {
+        float *to = rounds ? p->room : (float *)y->data + r * n;
+
+        rows = layernorm_step(p, r);
+        p->loops->forward(to, (float *)p->call->workspace + 2 * r, x + r * n, &p->size);
+        if (rounds)
+            co_half_round((uint16_t *)y->data + r * n, to, (size_t)(rows * n), y->dtype);
+    }
+}
+
+static void layernorm_run_backward(layernorm_part *p, const float *x, const void *dy)
+{
+    const bool rounds = layernorm_rounds(p->call);
+    const int64_t n = p->size.n;
+    float *dx = p->call->grad_in[0] ? p->call->grad_in[0]->data : NULL;
+
+    for (int64_t r = p->first, rows; r < p->end; r += rows) {
+        const float *from = rounds ? p->room : (const float *)dy + r * n;
+
+        rows = layernorm_step(p, r);
+        if (rounds)
+            co_half_widen(p->room, (const uint16_t *)dy + r * n, (size_t)(rows * n),
+                          p->call->out[0]->dtype);
+        p->loops->backward(dx ? dx + r * n : NULL, p->sums, x + r * n, from,
+                           (const float *)p->call->workspace + 2 * r, &p->size);
+    }
 }
 
 static co_status layernorm_forward(co_call *call, const co_run *run)
 {
     const layernorm *self = call->self;
     const layernorm_rows size = layernorm_size(call);
-    const layernorm_loops *loops = layernorm_choose();
     const int threads = cpu_threads(call);
     const float *x;
 
@@ -87,11 +165,14 @@ static co_status layernorm_forward(co_call *call, const co_run *run)
     CO_PARALLEL_FOR(threads)
     for (int t = 0; t < threads; t++) {
         const co_range mine = co_parallel_part(size.rows, t, threads);
-        layernorm_rows part = size;
 
-        part.rows = mine.end - mine.begin;
-        loops->forward((float *)call->out[0]->data + mine.begin * size.n,
-                       (float *)call->workspace + 2 * mine.begin, x + mine.begin * size.n, &part);
+        layernorm_run_forward(&(layernorm_part){.call = call,
+                                                .loops = layernorm_choose(),
+                                                .size = size,
+                                                .first = mine.begin,
+                                                .end = mine.end,
+                                                .room = cpu_own_scratch(call, t)},
+                              x);
     }
     return CO_OK;
 }
@@ -112,26 +193,26 @@ static co_status layernorm_backward(co_call *call, const co_run *run)
 {
     const layernorm *self = call->self;
     const layernorm_rows size = layernorm_size(call);
-    const layernorm_loops *loops = layernorm_choose();
     const int threads = cpu_threads(call), slices = layernorm_slices(&size);
     float *sums = (float *)(void *)((char *)call->scratch + self->sums_at);
-    float *dx = call->grad_in[0] ? call->grad_in[0]->data : NULL;
-    const float *x, *dy;
+    float *room = (float *)(void *)((char *)call->scratch + self->rows_at);
 
     cpu_bring(&self->back_src, call, threads);
     cpu_bring(&self->grad_out, call, threads);
-    x = cpu_address(&self->back_src, call);
-    dy = cpu_address(&self->grad_out, call);
     memset(sums, 0, (size_t)slices * 2 * (size_t)size.n * sizeof(float));
     CO_PARALLEL_FOR(threads)
     for (int s = 0; s < slices; s++) {
         const co_range mine = co_parallel_part(size.rows, s, slices);
-        const int64_t at = mine.begin * size.n;
-        layernorm_rows part = size;
 
-        part.rows = mine.end - mine.begin;
-        loops->backward(dx ? dx + at : NULL, sums + 2 * size.n * s, x + at, dy + at,
-                        (const float *)call->workspace + 2 * mine.begin, &part);
+        layernorm_run_backward(&(layernorm_part){.call = call,
+                                                 .loops = layernorm_choose(),
+                                                 .size = size,
+                                                 .first = mine.begin,
+                                                 .end = mine.end,
+                                                 .room = room + (size_t)s * layernorm_once(&size),
+                                                 .sums = sums + 2 * size.n * s},
+                               cpu_address(&self->back_src, call),
+                               cpu_address(&self->grad_out, call));
     }
     layernorm_put(&call->grad_param[0], sums, sums, size.n, slices, run->accumulate);
     if (call->n_param > 1)
@@ -146,7 +227,8 @@ static co_status layernorm_backward(co_call *call, const co_run *run)
         .name = "rows",                                                                            \
         .reads = CPU_READS,                                                                        \
         .self_size = sizeof(layernorm),                                                            \
-        .supports = cpu_takes_floats,                                                              \
+        .supports = layernorm_takes,                                                               \
+        .rounds = 1u << CO_BF16 | 1u << CO_F16,                                                    \
         .plan = layernorm_plan,                                                                    \
         .plan_backward = layernorm_plan_backward,                                                  \
         .forward = layernorm_forward,                                                              \
