@@ -43,6 +43,9 @@
 #endif
 
 #define SIMD_LINE 64 /* bytes that a cache fetches at once */
+/* Bytes from what is read or written to what is fetched: CPUs stop fetching by themselves where a
+   page of memory ends. */
+#define SIMD_AHEAD 4096
 
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), may_alias));
 /* The same, unaligned: floats, or pairs of numbers of 16 bits. */

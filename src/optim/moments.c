@@ -39,6 +39,9 @@ int co_moments_count_states(const void *self)
 #define MOMENTS_AVX512
 #endif
 
+#define MOMENTS_LINE  16   /* numbers that a cache fetches at once */
+#define MOMENTS_AHEAD 1024 /* numbers that are fetched ahead: CPUs stop where a page ends */
+
 /* Inlined below, so that each copy is compiled for its own instruction set. */
 static inline __attribute__((always_inline)) void
 moments_step(float *restrict p, const float *restrict g, float *restrict m, float *restrict v,
@@ -46,7 +49,17 @@ moments_step(float *restrict p, const float *restrict g, float *restrict m, floa
 {
     const co_moments_rates r = *rates;
 
-    for (size_t i = 0; i < n; i++)
+    size_t i = 0;
+
+    for (; i + MOMENTS_LINE <= n; i += MOMENTS_LINE) {
+        __builtin_prefetch(p + i + MOMENTS_AHEAD, 1);
+        __builtin_prefetch(g + i + MOMENTS_AHEAD, 0);
+        __builtin_prefetch(m + i + MOMENTS_AHEAD, 1);
+        __builtin_prefetch(v + i + MOMENTS_AHEAD, 1);
+        for (size_t k = i; k < i + MOMENTS_LINE; k++)
+            co_moments_move(p + k, m + k, v + k, g[k], &r);
+    }
+    for (; i < n; i++)
         co_moments_move(p + i, m + i, v + i, g[i], &r);
 }
 

@@ -13,7 +13,6 @@
 /* Vectors that stay in a first-level cache while their mean is computed. Sums within it are floats,
    beyond it doubles. */
 #define NORM_CHUNK 128
-#define NORM_AHEAD 4096 /* bytes */
 #ifndef NORM_WIDE
 #define NORM_WIDE 1 /* vectors of a block */
 #endif
@@ -99,15 +98,14 @@ SIMD_INLINE bool norm_next_chunk(norm_rows *out, int64_t *plane, int64_t *vector
     return true;
 }
 
-/* Fetch so many vectors some time before they are read or, with `write`, written: CPUs stop
-   fetching by themselves where a page of memory ends. */
+/* Fetch so many vectors some time before they are read or, with `write`, written. */
 SIMD_INLINE void norm_fetch(const cell *x, const int vectors, const int write)
 {
     const int line = SIMD_LINE / (int)sizeof(cell);
 
     SIMD_UNROLL(8)
     for (int i = 0; i < vectors * NORM_BLOCK; i += line) {
-        const cell *ahead = x + NORM_AHEAD / (int)sizeof(cell) + i;
+        const cell *ahead = x + SIMD_AHEAD / (int)sizeof(cell) + i;
 
         if (write)
             __builtin_prefetch(ahead, 1);

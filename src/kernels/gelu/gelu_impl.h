@@ -45,6 +45,17 @@ SIMD_INLINE gelu_point gelu_exact_at(vec x)
  */
 SIMD_INLINE gelu_point gelu_tanh_at(vec x);
 
+/* What will be read, and what will be written; LANES numbers are half a line or a whole one. */
+SIMD_INLINE void gelu_fetch(const gelu_number *x)
+{
+    __builtin_prefetch(x + SIMD_AHEAD / (int)sizeof(*x), 0);
+}
+
+SIMD_INLINE void gelu_fetch_to_write(const gelu_number *y)
+{
+    __builtin_prefetch(y + SIMD_AHEAD / (int)sizeof(*y), 1);
+}
+
 #define GELU_PASSES(name)                                                                          \
     static void gelu_##name(void *to, const void *from, int64_t n)                                 \
     {                                                                                              \
@@ -53,8 +64,11 @@ SIMD_INLINE gelu_point gelu_tanh_at(vec x);
         int64_t i = 0;                                                                             \
                                                                                                    \
         SIMD_UNROLL_BY(GELU_AT_ONCE)                                                               \
-        for (; i + LANES <= n; i += LANES)                                                         \
+        for (; i + LANES <= n; i += LANES) {                                                       \
+            gelu_fetch(x + i);                                                                     \
+            gelu_fetch_to_write(y + i);                                                            \
             gelu_store(y + i, gelu_##name##_at(gelu_load(x + i)).value);                           \
+        }                                                                                          \
         for (; i < n; i++) {                                                                       \
             const gelu_number some[LANES] = {x[i]};                                                \
                                                                                                    \
@@ -69,8 +83,12 @@ SIMD_INLINE gelu_point gelu_tanh_at(vec x);
         int64_t i = 0;                                                                             \
                                                                                                    \
         SIMD_UNROLL_BY(GELU_AT_ONCE)                                                               \
-        for (; i + LANES <= n; i += LANES)                                                         \
+        for (; i + LANES <= n; i += LANES) {                                                       \
+            gelu_fetch(x + i);                                                                     \
+            gelu_fetch(dy + i);                                                                    \
+            gelu_fetch_to_write(dx + i);                                                           \
             gelu_store(dx + i, gelu_load(dy + i) * gelu_##name##_at(gelu_load(x + i)).slope);      \
+        }                                                                                          \
         for (; i < n; i++) {                                                                       \
             const gelu_number some[2][LANES] = {{x[i]}, {dy[i]}};                                  \
             const vec slope = gelu_##name##_at(gelu_load(some[0])).slope;                          \
