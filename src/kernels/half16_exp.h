@@ -6,8 +6,8 @@
 
 #define HALF16_LOG2_E 1.44269504f /* exp(x) is 2^(x log2(e)) */
 
+/* half16_fraction: x - n, n the whole number below x; half16_scale: p 2^n. */
 #ifdef __AVX512F__
-/* x less the whole number below it, and p 2^n, n the same whole number. */
 #define HALF16_BELOW 9 /* rounded down, without exceptions */
 
 SIMD_INLINE vec half16_fraction(vec x)

@@ -43,7 +43,7 @@ static co_dtype find_type(const co_plan *plan, const char *name)
     return CO_F32;
 }
 
-/* Trains one step; the gradients, which the caller frees. */
+/* One step; its gradients are in the store, which is the caller's. */
 static co_store *train(const models_test *t, const co_backend *norms, co_dtype low, bool rounds)
 {
     const co_backend *const list[] = {norms, &co_backend_ref, NULL};
