@@ -298,27 +298,38 @@ static int compile_find_reader(const co_graph *graph, int node)
     return -1;
 }
 
+/* Whether a node's kernel can round what it makes from floats, of which it has one result. */
+static bool compile_rounds(const co_plan *plan, const co_call *init, co_dtype low)
+{
+    co_tensor room[CO_OP_MAX_IN + CO_OP_MAX_OUT];
+    co_call wide;
+
+    if (init->op->n_out != 1 || init->in[0]->dtype != CO_F32 || init->out[0]->dtype != CO_F32)
+        return false;
+    wide = compile_imagine(room, plan, init, CO_F32);
+    return plan_rounds(plan, &wide, low);
+}
+
 /* What a node in fp32 makes has 16 bits at once where the one op that reads it would round it, and
    its kernel can do that. The call's inputs and outputs are known. */
 static void compile_round_output(co_plan *plan, const co_call *init)
 {
-    const co_graph *graph = plan->graph;
-    const int reader = compile_find_reader(graph, (int)init->node);
     const co_dtype low = plan->options.precision.low;
-    co_tensor room[CO_OP_MAX_IN + CO_OP_MAX_OUT], *out = init->out[0];
-    const co_call wide = compile_imagine(room, plan, init, CO_F32);
+    const co_op *op;
     co_dtype is;
+    int reader;
 
-    if (low == CO_F32 || out->dtype != CO_F32 || init->in[0]->dtype != CO_F32 ||
-        init->op->n_out != 1 || reader < 0 ||
-        graph->node[reader].op->precision != CO_PRECISION_LOW ||
-        graph->node[reader].op->n_in != 1 || !plan_rounds(plan, &wide, low))
+    if (low == CO_F32 || !compile_rounds(plan, init, low))
+        return;
+    reader = compile_find_reader(plan->graph, (int)init->node);
+    op = reader < 0 ? NULL : plan->graph->node[reader].op;
+    if (!op || op->precision != CO_PRECISION_LOW || op->n_in != 1)
         return;
     (void)plan_describe_node(&is, plan, reader);
-    if (is == low) {
-        out->dtype = low;
-        out->bytes = compile_plain_bytes(out);
-    }
+    if (is != low)
+        return;
+    init->out[0]->dtype = low;
+    init->out[0]->bytes = compile_plain_bytes(init->out[0]);
 }
 
 static co_status compile_node(co_plan *plan, int index)

@@ -33,7 +33,7 @@ SIMD_INLINE vec half16_limit(vec x)
 {
     const vec most = simd_splat(HALF16_MOST);
 
-    return simd_select((ivec)(x < -most), -most, simd_select((ivec)(x > most), most, x));
+    return simd_max(-most, simd_min(most, x));
 }
 
 SIMD_INLINE vec half16_fraction(vec x)

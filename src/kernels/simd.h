@@ -42,10 +42,20 @@
 #endif
 #endif
 
-#define SIMD_LINE 64 /* bytes that a cache fetches at once */
-/* Bytes from what is read or written to what is fetched: CPUs stop fetching by themselves where a
-   page of memory ends. */
-#define SIMD_AHEAD 4096
+#define SIMD_LINE  64   /* bytes that a cache fetches at once */
+#define SIMD_AHEAD 4096 /* bytes from what is read or written to what is fetched */
+
+/* For loops over memory, as CPUs stop fetching by themselves where a page ends: the line some way
+   after `at`, to read it, or to write it. */
+SIMD_INLINE void simd_fetch(const void *at)
+{
+    __builtin_prefetch((const char *)at + SIMD_AHEAD, 0);
+}
+
+SIMD_INLINE void simd_fetch_to_write(const void *at)
+{
+    __builtin_prefetch((const char *)at + SIMD_AHEAD, 1);
+}
 
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), may_alias));
 /* The same, unaligned: floats, or pairs of numbers of 16 bits. */

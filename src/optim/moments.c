@@ -48,7 +48,6 @@ moments_step(float *restrict p, const float *restrict g, float *restrict m, floa
              size_t n, const co_moments_rates *rates)
 {
     const co_moments_rates r = *rates;
-
     size_t i = 0;
 
     for (; i + MOMENTS_LINE <= n; i += MOMENTS_LINE) {

@@ -126,16 +126,6 @@ SIMD_INLINE void attention_half_store(uint16_t *to, vec first, vec second)
     half16_store_two(to, first, second);
 }
 
-/* The maximum of each lane; of two numbers b, if one is a NaN. */
-SIMD_INLINE vec attention_half_higher(vec a, vec b)
-{
-#ifdef __AVX512F__
-    return (vec)_mm512_max_ps((__m512)a, (__m512)b);
-#else
-    return simd_select((ivec)(a > b), a, b);
-#endif
-}
-
 /* Two vectors of S in a cell, to exponentials that are not more than 1; `rest` positions of the row
    are left. */
 SIMD_INLINE void attention_half_raise(vec sums[2], float *s, float scale, float most, int64_t rest,
@@ -164,9 +154,9 @@ static float attention_half_most(const float *s, int64_t own, int64_t panels)
 
             if (i == panels - 1)
                 x = attention_half_first(x, own - i * ATTENTION_HALF_PANEL - h * LANES, -INFINITY);
-            high[h] = attention_half_higher(x, high[h]);
+            high[h] = simd_max(x, high[h]);
         }
-    return simd_most(attention_half_higher(high[0], high[1]));
+    return simd_most(simd_max(high[0], high[1]));
 }
 
 /* A row of S, the first at s, to one of P: `own` positions, zeros up to whole panels, of which only

@@ -104,14 +104,11 @@ SIMD_INLINE void norm_fetch(const cell *x, const int vectors, const int write)
     const int line = SIMD_LINE / (int)sizeof(cell);
 
     SIMD_UNROLL(8)
-    for (int i = 0; i < vectors * NORM_BLOCK; i += line) {
-        const cell *ahead = x + SIMD_AHEAD / (int)sizeof(cell) + i;
-
+    for (int i = 0; i < vectors * NORM_BLOCK; i += line)
         if (write)
-            __builtin_prefetch(ahead, 1);
+            simd_fetch_to_write(x + i);
         else
-            __builtin_prefetch(ahead, 0);
-    }
+            simd_fetch(x + i);
 }
 
 SIMD_INLINE void norm_sum_vectors(norm_lanes *sum, const cell *x)

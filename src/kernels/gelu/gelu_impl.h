@@ -45,17 +45,6 @@ SIMD_INLINE gelu_point gelu_exact_at(vec x)
  */
 SIMD_INLINE gelu_point gelu_tanh_at(vec x);
 
-/* What will be read, and what will be written; LANES numbers are half a line or a whole one. */
-SIMD_INLINE void gelu_fetch(const gelu_number *x)
-{
-    __builtin_prefetch(x + SIMD_AHEAD / (int)sizeof(*x), 0);
-}
-
-SIMD_INLINE void gelu_fetch_to_write(const gelu_number *y)
-{
-    __builtin_prefetch(y + SIMD_AHEAD / (int)sizeof(*y), 1);
-}
-
 #define GELU_PASSES(name)                                                                          \
     static void gelu_##name(void *to, const void *from, int64_t n)                                 \
     {                                                                                              \
@@ -65,8 +54,8 @@ SIMD_INLINE void gelu_fetch_to_write(const gelu_number *y)
                                                                                                    \
         SIMD_UNROLL_BY(GELU_AT_ONCE)                                                               \
         for (; i + LANES <= n; i += LANES) {                                                       \
-            gelu_fetch(x + i);                                                                     \
-            gelu_fetch_to_write(y + i);                                                            \
+            simd_fetch(x + i);                                                                     \
+            simd_fetch_to_write(y + i);                                                            \
             gelu_store(y + i, gelu_##name##_at(gelu_load(x + i)).value);                           \
         }                                                                                          \
         for (; i < n; i++) {                                                                       \
@@ -84,9 +73,9 @@ SIMD_INLINE void gelu_fetch_to_write(const gelu_number *y)
                                                                                                    \
         SIMD_UNROLL_BY(GELU_AT_ONCE)                                                               \
         for (; i + LANES <= n; i += LANES) {                                                       \
-            gelu_fetch(x + i);                                                                     \
-            gelu_fetch(dy + i);                                                                    \
-            gelu_fetch_to_write(dx + i);                                                           \
+            simd_fetch(x + i);                                                                     \
+            simd_fetch(dy + i);                                                                    \
+            simd_fetch_to_write(dx + i);                                                           \
             gelu_store(dx + i, gelu_load(dy + i) * gelu_##name##_at(gelu_load(x + i)).slope);      \
         }                                                                                          \
         for (; i < n; i++) {                                                                       \

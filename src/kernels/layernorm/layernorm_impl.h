@@ -13,17 +13,6 @@ SIMD_INLINE int64_t layernorm_whole(int64_t n)
     return n / LANES * LANES;
 }
 
-/* What later rows have at the same place. */
-SIMD_INLINE void layernorm_fetch(const float *x)
-{
-    __builtin_prefetch(x + SIMD_AHEAD / (int)sizeof(*x), 0);
-}
-
-SIMD_INLINE void layernorm_fetch_to_write(const float *y)
-{
-    __builtin_prefetch(y + SIMD_AHEAD / (int)sizeof(*y), 1);
-}
-
 static float layernorm_mean(const float *x, int64_t n)
 {
     const int64_t whole = layernorm_whole(n);
@@ -47,7 +36,7 @@ static float layernorm_variance(const float *x, float mean, int64_t n)
     for (int64_t i = 0; i < whole; i += LANES) {
         const vec d = simd_load_any(x + i) - mean;
 
-        layernorm_fetch(x + i);
+        simd_fetch(x + i);
         all += d * d;
     }
     sum = simd_add_up(all);
@@ -70,7 +59,7 @@ static void layernorm_forward(float *y, float *stats, const float *x, const laye
         for (int64_t i = 0; i < whole; i += LANES) {
             vec v = (simd_load_any(x + i) - mean) * scale * simd_load_any(w + i);
 
-            layernorm_fetch_to_write(y + i);
+            simd_fetch_to_write(y + i);
             if (b)
                 v += simd_load_any(b + i);
             simd_store_any(y + i, v);
@@ -91,8 +80,8 @@ static void layernorm_add_row(float *sums, const float *x, const float *dy, cons
     for (int64_t i = 0; i < whole; i += LANES) {
         const vec g = simd_load_any(dy + i), h = (simd_load_any(x + i) - mean) * scale;
 
-        layernorm_fetch(x + i);
-        layernorm_fetch(dy + i);
+        simd_fetch(x + i);
+        simd_fetch(dy + i);
         simd_store_any(dw + i, simd_load_any(dw + i) + g * h);
         simd_store_any(db + i, simd_load_any(db + i) + g);
     }
@@ -130,7 +119,7 @@ static void layernorm_row_gradient(float *dx, const float *x, const float *dy, c
         const vec g = simd_load_any(dy + i) * simd_load_any(w + i);
         const vec h = (simd_load_any(x + i) - mean) * scale;
 
-        layernorm_fetch_to_write(dx + i);
+        simd_fetch_to_write(dx + i);
         simd_store_any(dx + i, (g - sum - h * product) * scale);
     }
     for (int64_t i = whole; i < n; i++)
